@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MANAGER: Final = "capo"
 _DELETION_S: Final = 60.0
-_SETTLING_S: Final = 60.0
+_SETTLING_S: Final = 180.0
 _POLL_S: Final = 0.2
 _CLUSTER_WIDE: Final = (
     "apiextensions.k8s.io/v1/customresourcedefinitions",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import socket
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +18,10 @@ from capo.local import layout
 from capo.local.errors import RigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 RANGE: Final = range(20000, 32000)
+_REGISTER: Final = "ports.json"
 
 
 def is_free(port: int) -> bool:
@@ -50,20 +52,31 @@ def still_held(register: dict[str, str]) -> dict[str, str]:
     return {port: root for port, root in register.items() if layout.Layout(Path(root)).state.exists()}
 
 
+def choose_spare(names: Iterable[str], *, cache: Path) -> dict[str, int]:
+    """Return a free port for each name that no rig holds, not even one that is stopped; none of them is registered."""
+    with _locked_register(cache) as register:
+        return choose(names, taken={int(port) for port in register})
+
+
 def allocate(rig: layout.Layout, names: Iterable[str], *, cache: Path) -> dict[str, int]:
     """Return the rig's ports by name; choose and store missing ones."""
     held: dict[str, int] = dict(rig.read_state().get("ports", {}))
     missing = [name for name in names if name not in held]
     if not missing:
         return held
-    cache.mkdir(parents=True, exist_ok=True)
-    with layout.file_lock(cache / "ports.lock"):
-        path = cache / "ports.json"
-        register: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        register = still_held(register)
+    with _locked_register(cache) as register:
         chosen = choose(missing, taken={int(port) for port in register})
         held |= chosen
         rig.write_state(ports=held)
         register |= {str(port): str(rig.root) for port in chosen.values()}
-        layout.write_file(path, json.dumps(register, indent=1))
+        layout.write_file(cache / _REGISTER, json.dumps(register, indent=1))
     return held
+
+
+@contextmanager
+def _locked_register(cache: Path) -> Iterator[dict[str, str]]:
+    """Yield the register's entries of existing rigs, and hold its lock."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with layout.file_lock(cache / "ports.lock"):
+        path = cache / _REGISTER
+        yield still_held(json.loads(path.read_text(encoding="utf-8")) if path.exists() else {})

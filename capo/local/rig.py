@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Part: TypeAlias = Literal["api", "all"]
 Say: TypeAlias = Callable[[str], None]
 
-_START_LIMIT_S: Final = 180
+_START_LIMIT_S: Final = 420
 _TOKEN_S: Final = 7 * 24 * 3600
 
 

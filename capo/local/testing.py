@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import requests
 
-from capo.local import layout
+from capo.local import layout, ports
 from capo.local.binaries import Binaries, cache_folder
 from capo.local.modules import MANIFESTS
 from capo.local.processes import started_at
@@ -83,6 +83,11 @@ def running_rig(rigs: Path, purpose: str, part: Part = "all") -> Iterator[Rig]:
         yield made
     finally:
         made.down(wipe=True)
+
+
+def spare_ports(*names: str) -> dict[str, int]:
+    """Return a free port for each name that no rig holds: some of a rig's ports are free most of the time."""
+    return ports.choose_spare(names, cache=cache_folder())
 
 
 def in_etcd(rig: Rig, resource: str, namespace: str, name: str) -> dict[str, Any]:

@@ -52,3 +52,8 @@ def dry_run(rig: Rig, obj: Json) -> Json:
 def is_ours(obj: Json) -> bool:
     """Return whether an object is of a kind of this provider."""
     return str(obj["apiVersion"]).startswith(f"{OURS}/")
+
+
+def kept_parts(obj: Json) -> Json:
+    """Return the parts of an object that no manager changes: a status may be written at any time."""
+    return {"uid": obj["metadata"]["uid"], "spec": obj["spec"]}

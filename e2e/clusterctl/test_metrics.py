@@ -19,9 +19,10 @@ import yaml
 
 from capo.components import metrics, release
 from capo.json_types import Json
-from capo.local import manifests, ports
+from capo.local import manifests
 from capo.local.binaries import Binaries
 from capo.local.rig import Rig
+from capo.local.testing import spare_ports
 from environments.manager_process import wait_until
 
 pytestmark = pytest.mark.integration
@@ -94,7 +95,7 @@ def prometheus(provider: Rig, tmp_path: Path) -> Iterator[Callable[[str], Promet
         (tmp_path / "token").write_text(token)
         scraped = job(tmp_path / "token", f"127.0.0.1:{provider.ports['capo-metrics']}")
         (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": [scraped]}))
-        port = ports.choose(["prometheus"], taken=set())["prometheus"]
+        port = spare_ports("prometheus")["prometheus"]
         argv = [
             str(PROGRAM),
             f"--config.file={tmp_path / 'prometheus.yml'}",

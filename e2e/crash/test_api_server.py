@@ -28,7 +28,7 @@ def own_ground(rigs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def restart(made: CrashEnvironment, writes: int) -> None:
-    """Kill the API server after so many more writes to OpenStack, and start it again."""
+    """Kill the API server after so many writes to OpenStack, and start it again."""
     made.wait_until("it is under way", lambda: len(made.writes()) >= writes)
     made.ground.rig.stop(API_SERVER, gently=False)
     made.ground.rig.up("api")
@@ -45,12 +45,14 @@ def test_an_api_server_that_dies_and_comes_back_changes_nothing_in_the_end(
         expected = undisturbed.signature()
     with crash_environment(own_ground) as made:
         scenario.prepare(made)
+        writes = len(made.writes())
         scenario.act(made)
-        restart(made, len(made.writes()) + 1)
+        restart(made, writes + 1)
         made.wait_until("all is made", lambda: scenario.is_made(made))
         assert made.signature() == expected
 
+        writes = len(made.writes())
         scenario.delete(made)
-        restart(made, len(made.writes()) + 1)
+        restart(made, writes + 1)
         made.wait_until("all is gone", lambda: scenario.is_gone(made))
         assert not made.signature()

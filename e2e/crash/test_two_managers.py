@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 import pytest
 
 from capo import components
+from capo.simulator.faults import Order
 from e2e.crash.environment import CrashEnvironment, Signature, crash_environment
 from e2e.crash.scenarios import SCENARIOS, Scenario
 from e2e.crash.session import CrashSession
@@ -71,6 +73,13 @@ def held(made: CrashEnvironment) -> bool:
     return any(c.fault and not c.duration_ms for c in calls if c.project_id == made.tenant.project_id)
 
 
+def let_through(made: CrashEnvironment, order: Order) -> None:
+    """Answer the requests that a fault holds, and hold no more."""
+    simulator = made.ground.simulator
+    simulator.call(lambda: simulator.cloud.faults.remove(order.id))
+    simulator.call(simulator.cloud.release)
+
+
 @pytest.mark.parametrize("hold", HOLDS)
 def test_a_leader_that_hung_ends_before_its_next_write(ground: CrashSession, hold: str) -> None:
     with crash_environment(ground, *ELECTION, with_proxy=True) as made, rival(made) as (second, _):
@@ -79,11 +88,12 @@ def test_a_leader_that_hung_ends_before_its_next_write(ground: CrashSession, hol
         assert proxy is not None
         SERVER.prepare(made)
         wait_until("the first leads", leads(first))
-        made.add_fault(HOLDS[hold], {"delay_s": 2.0})
+        order = made.add_fault(HOLDS[hold], {"delay_s": math.inf})
         SERVER.act(made)
         made.wait_until("the first waits for an answer", lambda: held(made))
 
         first.freeze()
+        let_through(made, order)
         made.manager = second
         made.start()
         wait_until("the second leads", leads(second))

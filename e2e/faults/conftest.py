@@ -10,16 +10,16 @@ import pytest
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.faults import scenarios as parallel
-from e2e.faults.environment import WATCH_FILTER
+from e2e.faults.environment import READ_TIMEOUT_S, WATCH_FILTER
 from e2e.faults.scenarios import RunningScenarios
 from environments.manager_process import ManagerProcess, shipped
 
 
 @pytest.fixture(scope="package")
 def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagerProcess]:
-    """Yield a manager as it ships, under its own account, with default settings."""
+    """Yield a manager as it ships, under its own account."""
     log = tmp_path_factory.mktemp("faults") / "manager.log"
-    with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
+    with shipped(rig, log, f"--watch-filter={WATCH_FILTER}", f"--openstack-read-timeout={READ_TIMEOUT_S}s") as made:
         yield made
 
 

@@ -23,6 +23,8 @@ from environments.objects import placed, secret
 
 WATCH_FILTER: Final = "faults"
 """The manager of this folder ignores objects that other tests left on the rig."""
+READ_TIMEOUT_S: Final = 170
+"""The manager's, longer than its default: so long a request to a cloud that hangs holds a thread."""
 PER_MINUTE: Final = 8
 """Maximum requests of a failing object: its image, Glance's versions and a list of servers once; five attempts at what
 fails (at once, when the list has come, and after 2, 15 and 30 seconds)."""

@@ -169,7 +169,7 @@ def test_flavors_of_clusters(terminal: Terminal, section: Section, flavor: str) 
     placeholders = {"NAME": name, "--flavor FLAVOR": f"--flavor {flavor}" if flavor else ""}
 
     # A kind that depends on another, as a Cluster on its class, may be applied too early.
-    wait_until("all objects are taken", lambda: typed(terminal, generate.text, placeholders), limit_s=60, every_s=1)
+    wait_until("all objects are taken", lambda: typed(terminal, generate.text, placeholders), every_s=1)
 
     core = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default"
     if flavor == "workers":
@@ -185,7 +185,8 @@ def test_flavors_of_clusters(terminal: Terminal, section: Section, flavor: str) 
 def typed(terminal: Terminal, text: str, placeholders: dict[str, str]) -> str:
     try:
         return terminal.type(text, placeholders)
-    except CommandError:
+    except CommandError as error:
+        print(error)
         return ""
 
 

@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from capo.components import manifest, release
-from capo.local import ports
 from capo.local.demo import clouds
 from capo.local.demo.clouds import Site
+from capo.local.testing import spare_ports
 from capo.version import VERSION
 from e2e.kind import cloud
 from e2e.kind.local import programs, providers
@@ -139,7 +139,7 @@ def load_from_engine(management: Management, engine: str, image: str) -> None:
 def site(management: Management) -> Iterator[Site]:
     """Yield the simulated cloud, reached through the API server while the tests run."""
     text = management.kubectl("exec", cloud.DEPLOYMENT, cloud.IN_NAMESPACE, "--", *cloud.READ_CLOUDS)
-    port = ports.choose(["simulator"], taken=set())["simulator"]
+    port = spare_ports("simulator")["simulator"]
     url, clouds_yaml = f"http://127.0.0.1:{port}", management.folder / "clouds.yaml"
     clouds_yaml.write_text(text.replace(cloud.LISTENING, url))
     forward = ("port-forward", "--address=127.0.0.1", cloud.SERVICE_REF, cloud.IN_NAMESPACE, f"{port}:{cloud.PORT}")

@@ -22,7 +22,8 @@ from capo.components.deployment import Pod
 from capo.kube import SERVICE_ACCOUNT
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.kube.tests.fake_apiserver import FakeApiServer
-from capo.local import pki, ports
+from capo.local import pki
+from capo.local.testing import spare_ports
 
 pytestmark = pytest.mark.kind
 
@@ -138,7 +139,7 @@ def started(engine: str, image: str, api: FakeApiServer, secrets: Path) -> Itera
     pod = Pod(image, priority_queue="true", autoscale_from_zero="false")
     spec = deployment.deployment(pod)["spec"]["template"]["spec"]
     (container,) = spec["containers"]
-    chosen = ports.choose(["health", "webhook", "diagnostics"], taken=set())
+    chosen = spare_ports("health", "webhook", "diagnostics")
     here = [f"--health-addr=127.0.0.1:{chosen['health']}", f"--diagnostics-address=127.0.0.1:{chosen['diagnostics']}"]
     here += ["--webhook-host=127.0.0.1", f"--webhook-port={chosen['webhook']}"]
     name, log = f"capo-{uuid.uuid4()}", secrets.parent / "log"

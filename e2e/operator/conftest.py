@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from capo.local import clusterctl, ports
+from capo.local import clusterctl
 from capo.local.binaries import Binaries
 from capo.local.modules import OPERATOR_MANIFESTS
 from capo.local.rig import Rig
-from capo.local.testing import running_rig
+from capo.local.testing import running_rig, spare_ports
 from e2e.install.terminal import Terminal
 
 OPERATOR = "capi-operator"
@@ -25,7 +25,7 @@ def management(rigs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     with running_rig(rigs_folder, "operator") as rig:
         kinds = json.loads(programs[OPERATOR_MANIFESTS].read_text(encoding="utf-8"))
         rig.apply([*kinds, *clusterctl.cert_manager()])
-        chosen = ports.choose(["webhook", "health"], taken=set())
+        chosen = spare_ports("webhook", "health")
         health = f"127.0.0.1:{chosen['health']}"
         argv = [
             str(programs[OPERATOR]),

@@ -14,7 +14,8 @@ from environments.targets import LAB, SIMULATOR
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize each test that uses a cloud with both."""
     if "cloud" in metafunc.fixturenames:
-        clouds = [SIMULATOR, pytest.param(LAB, marks=[pytest.mark.lab, pytest.mark.timeout(3600)])]
+        simulated = pytest.param(SIMULATOR, marks=pytest.mark.timeout(1800))
+        clouds = [simulated, pytest.param(LAB, marks=[pytest.mark.lab, pytest.mark.timeout(3600)])]
         metafunc.parametrize("cloud", clouds, indirect=True, scope="module")
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 from capo import names
 from capo.json_types import Json
-from capo.local import ports
 from capo.local.demo import counting
+from capo.local.testing import spare_ports
 from capo.simulator.counters import Call
 from capo.simulator.testing import Inventory
 from e2e.crash.environment import LIMIT_S, OURS, STAMP, CrashEnvironment, Signature, flags_of
@@ -171,7 +171,7 @@ class UpgradeEnvironment(CrashEnvironment):
     def require_idle(self, version: Version) -> None:
         """Start another manager of a version and wait for some resyncs; in the last of them it must not write."""
         self.manager.kill()
-        address = f"127.0.0.1:{ports.choose(['metrics'], taken=set())['metrics']}"
+        address = f"127.0.0.1:{spare_ports('metrics')['metrics']}"
         self.use(version, f"--sync-period={RESYNC_S}s", f"--diagnostics-address={address}")
         self.start()
         self._until_reconciled(address, ROUNDS)

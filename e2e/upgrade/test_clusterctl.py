@@ -115,4 +115,4 @@ def test_upgrade_while_the_cluster_is_deleted(
     installed.start(place.rig, python=installations["present"].python)
 
     place.wait_until("everything is gone", place.is_gone)
-    assert place.created() == {}
+    place.wait_until("nothing is left in the cloud", lambda: not place.created())

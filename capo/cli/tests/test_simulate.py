@@ -15,7 +15,7 @@ import requests
 import yaml
 
 from capo.__main__ import main
-from capo.local import ports
+from capo.local.testing import spare_ports
 
 CONFIGURATION = """
 cloud: {region: Elsewhere}
@@ -99,7 +99,7 @@ def lists(said: str) -> list[list[dict[str, Any]]]:
 
 
 def test_it_serves_on_the_port_that_is_asked_for(tmp_path: Path) -> None:
-    port = ports.choose(["ours"], taken=set())["ours"]
+    port = spare_ports("ours")["ours"]
     clouds = tmp_path / "clouds.yaml"
     command = [sys.executable, "-m", "capo", "simulate", "--port", str(port), "--clouds", str(clouds)]
 

@@ -219,7 +219,7 @@ def test_passes_see_every_change_and_the_watches_write_nothing(kube: Kube, admin
         admin.apply(OPENSTACK_SERVER, a_server("late"))
         await soon(lambda: "late" in passes)
         admin.delete(OPENSTACK_SERVER, PLACE, "late")
-        await soon(lambda: passes.count("late") == 2)
+        await soon(lambda: passes.count("late") >= 2)
 
     managed(kube, lambda _key, _tools: Result(), scenario)
 
@@ -230,10 +230,15 @@ def test_passes_see_every_change_and_the_watches_write_nothing(kube: Kube, admin
 
 
 def test_the_echo_of_a_status_write_wakes_nobody(kube: Kube, admin: Kube) -> None:
+    overtaken: list[str] = []
+
     def reconcile(of: Key, deps: Dependencies) -> Result:
         obj = deps.store.get(*of)
         if obj and not obj.get("status"):
-            deps.store.apply_own(of.kind, deps.kube.patch(*of, {"status": {"ready": True}}, subresource="status"))
+            answer = deps.kube.patch(*of, {"status": {"ready": True}}, subresource="status")
+            if (deps.store.get(*of) or {}).get("status"):
+                overtaken.append(of.name)
+            deps.store.apply_own(of.kind, answer)
         return Result()
 
     async def scenario(passes: list[str]) -> None:
@@ -243,9 +248,11 @@ def test_the_echo_of_a_status_write_wakes_nobody(kube: Kube, admin: Kube) -> Non
         admin.apply(OPENSTACK_SERVER, a_server("last"))
         await soon(lambda: "last" in passes)
 
-    # A watch event that overtakes the answer to its write requeues the object, which happens now and then on a busy
-    # machine; if answers were ignored, each of the 21 events would.
-    assert len(managed(kube, reconcile, scenario)) < 21 + 10
+    passes = managed(kube, reconcile, scenario)
+
+    # A watch event that overtakes the answer to its write requeues the object, on a busy machine often; if answers were
+    # ignored, each of the 21 events would.
+    assert len(passes) <= 21 + len(overtaken) + 3
 
 
 def test_an_api_server_that_comes_back_is_watched_again(api_server: Any, kube: Kube, admin: Kube) -> None:

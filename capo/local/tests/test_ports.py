@@ -72,6 +72,18 @@ def test_ports_of_a_stopped_rig_are_not_given_to_another(tmp_path: Path, monkeyp
     assert {*first.values(), *second.values()} == set(pair)
 
 
+def test_a_spare_port_is_none_of_a_rig_and_stays_for_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = next(range(port, port + 2) for port in ports.RANGE if ports.is_free(port) and ports.is_free(port + 1))
+    monkeypatch.setattr(ports, "RANGE", pair)
+    held = ports.allocate(rig_at(tmp_path / "rig"), ["etcd"], cache=tmp_path)
+
+    first = ports.choose_spare(["ours"], cache=tmp_path)
+    second = ports.choose_spare(["ours"], cache=tmp_path)
+
+    assert {*held.values(), *first.values()} == set(pair)
+    assert second == first
+
+
 def test_ports_of_a_removed_rig_are_free_again(tmp_path: Path) -> None:
     rig = rig_at(tmp_path / "one")
     ports.allocate(rig, ["etcd"], cache=tmp_path)
