@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from capo.json_types import Json
 from capo.local.errors import ApiError
+from capo.simulator.counters import Call
 from capo.simulator.faults import Order
 from capo.simulator.testing import Inventory, inventory, more_than
 from e2e.crash.session import CrashSession, Tenant
@@ -78,9 +79,13 @@ class CrashEnvironment(NamespaceEnvironment):
 
     def writes(self) -> list[str]:
         """Return all writes of this project in order, as ``METHOD service/route``."""
-        calls = self.ground.simulator.call(lambda: list(self.ground.simulator.cloud.counter.calls))
-        ours = [c for c in calls if c.project_id == self.tenant.project_id and c.write_number]
-        return [f"{call.method} {call.service}{call.route}" for call in ours]
+        return [f"{call.method} {call.service}{call.route}" for call in self.calls() if call.write_number]
+
+    def calls(self) -> list[Call]:
+        """Return all requests of the project in order."""
+        counter = self.ground.simulator.cloud.counter
+        calls = self.ground.simulator.call(lambda: list(counter.calls))
+        return [call for call in calls if call.project_id == self.tenant.project_id]
 
     def inventory(self) -> Inventory:
         """Return everything in this project by kind and id."""

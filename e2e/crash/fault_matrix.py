@@ -7,6 +7,7 @@ seed chooses those that are run, so that another commit runs others; the omitted
 from __future__ import annotations
 
 import collections
+import math
 import os
 import random
 import time
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capo.simulator.faults import Order
 from e2e.crash.environment import CrashEnvironment, Signature, crash_environment
 from e2e.crash.scenarios import Scenario
 from e2e.crash.session import CrashSession
@@ -22,13 +24,14 @@ from e2e.crash.staleness import STALE_WAYS
 from environments.kube_proxy import KUBERNETES_WAYS, How, Strike
 
 AT_ONCE: Final = int(os.environ.get("CRASH_AT_ONCE", "6"))
-LATE_S: Final = 1.2
-"""Longer than a restart, and far below the window of an ambiguous create, also on a slow machine."""
+LATE: Final = "killed-and-the-effect-is-late"
+LATE_WINDOW_S: Final = 60
+"""The window of an ambiguous create in runs with a late write: longer than a restart, also on a slow machine."""
 CLOUD_WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
     "killed-before-the-call": {"kill": True, "when": "before"},
     "killed-after-the-effect": {"kill": True, "when": "after_effect"},
     "killed-after-the-answer": {"kill": True, "when": "after_answer"},
-    "killed-and-the-effect-is-late": {"kill": True, "late": LATE_S},
+    LATE: {"kill": True, "late": math.inf},  # until `landing`
     "answer-lost": {"cut": "after"},
 }
 KUBE_WAYS: Final[Mapping[str, How]] = {f"kubernetes-{how.replace('_', '-')}": how for how in KUBERNETES_WAYS}
@@ -95,7 +98,7 @@ def play(made: CrashEnvironment, scenario: Scenario, point: Point | None) -> tup
     made.writes_before = len(made.writes())
     if made.proxy:
         made.proxy.count_anew()
-    has_struck = _begun(made, point) if point else lambda: False
+    has_struck = _begun(made, scenario, point) if point else lambda: False
     scenario.act(made)
     made.wait_until("all is made", lambda: scenario.is_made(made))
     found = made.signature()
@@ -107,12 +110,14 @@ def play(made: CrashEnvironment, scenario: Scenario, point: Point | None) -> tup
     return Undisturbed(found, writes, made.proxy.writes if made.proxy else 0), has_struck()
 
 
-def _begun(made: CrashEnvironment, point: Point) -> Callable[[], bool]:
+def _begun(made: CrashEnvironment, scenario: Scenario, point: Point) -> Callable[[], bool]:
     """Inject a failure; return a function that returns whether it happened."""
     if point.way in STALE_WAYS:
         STALE_WAYS[point.way](made)
         return lambda: True
     order = _ordered(made, point)
+    if point.way == LATE:
+        made.meddle = landing(made, scenario, order)
     return lambda: bool(order.struck)
 
 
@@ -125,6 +130,25 @@ def _ordered(made: CrashEnvironment, point: Point) -> Any:
     if effect.pop("kill", False):
         effect["kill"] = made.manager.pid
     return made.add_fault({"writes_only": True, "nth": point.write}, effect)
+
+
+def landing(made: CrashEnvironment, scenario: Scenario, order: Order) -> Callable[[], None]:
+    """Return a function that lets a late write take effect once the next manager has listed what it changes."""
+    starts, seen = made.starts, 0
+
+    def land() -> None:
+        nonlocal seen
+        if made.starts == starts:
+            return
+        calls = made.calls()
+        seen = seen or len(calls)
+        collection = next(call.route for call in calls if call.fault == order.id).partition("/{")[0]
+        has_listed = any(call.method == "GET" and call.route.startswith(collection) for call in calls[seen:])
+        if has_listed or scenario.is_made(made) or scenario.is_gone(made):
+            made.ground.simulator.call(made.ground.simulator.cloud.release)
+            made.meddle = lambda: None
+
+    return land
 
 
 @dataclass
@@ -184,7 +208,8 @@ class FaultMatrix:
         began_s = time.monotonic()
         fault, struck = "", False
         try:
-            with crash_environment(self.ground, with_proxy=point.way not in CLOUD_WAYS) as made:
+            flags = (f"--ambiguous-create-window={LATE_WINDOW_S}s",) if point.way == LATE else ()
+            with crash_environment(self.ground, *flags, with_proxy=point.way not in CLOUD_WAYS) as made:
                 found, struck = play(made, scenario, point)
             expected = self.undisturbed[scenario.name].made
             if found.made != expected:

@@ -242,12 +242,6 @@ class UpgradeEnvironment(CrashEnvironment):
             deleted[call.service + route] += len(call.deleted)
         return +created, +deleted
 
-    def calls(self) -> list[Call]:
-        """Return all requests of the project in order."""
-        counter = self.ground.simulator.cloud.counter
-        calls = self.ground.simulator.call(lambda: list(counter.calls))
-        return [call for call in calls if call.project_id == self.tenant.project_id]
-
     def lost(self) -> dict[str, set[str]]:
         """Return the ids of the project's initial resources that are missing, by kind."""
         now = self.inventory()

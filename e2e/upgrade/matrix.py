@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import hashlib
-import math
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.local import manifests
-from e2e.crash.fault_matrix import CLOUD_WAYS, KUBE_WAYS, summary
+from e2e.crash.fault_matrix import CLOUD_WAYS, KUBE_WAYS, LATE, LATE_WINDOW_S, summary
 from e2e.crash.fault_matrix import Point as CrashPoint
 from e2e.crash.scenarios import Scenario
 from e2e.crash.session import CrashSession
@@ -33,9 +32,6 @@ NEXT_WRITES: Final = (1, 4)
 """A second interruption comes at one of the first writes of the version that took over."""
 ROLLING_UPDATES: Final = "rolling updates"
 """The name of the sample of ``test_rolling_update.py``."""
-LATE: Final = "killed-and-the-effect-is-late"
-LATE_WINDOW_S: Final = 20
-"""The window of an ambiguous create in runs with a late write: longer than a restart, also on a slow machine."""
 STOPPED: Final = "stopped-during-the-call"
 KILLED_AT_CLOUD: Final = tuple(way for way, effect in CLOUD_WAYS.items() if "kill" in effect)
 KILLED_AT_KUBERNETES: Final = tuple(way for way, how in KUBE_WAYS.items() if how.startswith("kill"))
@@ -252,8 +248,6 @@ def ordered(made: UpgradeEnvironment, way: str, write: int) -> Any:
         assert made.proxy is not None
         return made.proxy.strike(Strike(write, KUBE_WAYS[way], pid))
     effect = {"delay_s": HELD_S} if way == STOPPED else {**CLOUD_WAYS[way], "kill": pid}
-    if way == LATE:
-        effect["late"] = math.inf  # until start_and_land
     return made.add_fault({"writes_only": True, "nth": write}, effect)
 
 
