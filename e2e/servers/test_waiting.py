@@ -41,9 +41,16 @@ ORC_CRD: Final[dict[str, Any]] = {
 
 @pytest.fixture
 def without_orc(ground: ServersEnvironment) -> Iterator[None]:
-    ground.rig.api.delete(f"{CRDS}/{ORC_NAME}")
+    remove_orc(ground)
     yield
-    ground.rig.api.delete(f"{CRDS}/{ORC_NAME}")
+    remove_orc(ground)
+
+
+def remove_orc(ground: ServersEnvironment) -> None:
+    """Delete the definition and wait until it is gone; one that is being deleted would be changed, and then vanish."""
+    path = f"{CRDS}/{ORC_NAME}"
+    ground.rig.api.delete(path)
+    ground.wait_until("ORC is gone", lambda: ground.rig.api.find(path) is None)
 
 
 def words(ground: ServersEnvironment, name: str, type_: str = "Ready") -> str:

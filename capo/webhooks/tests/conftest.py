@@ -56,6 +56,8 @@ def installed(api_server: Rig, administrator: requests.Session) -> Iterator[Rig]
             base = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
             api_server.api.delete(f"{base}/{configuration.NAME}")
             api_server.install_crds(files.load())
+            # Until it has noticed the deletion, the API server refuses all writes without the webhooks.
+            until(lambda: not _refuses(Client(api_server, administrator, "default")))
 
 
 def _refuses(client: Client) -> bool:
@@ -63,8 +65,7 @@ def _refuses(client: Client) -> bool:
     if client.apply("v1alpha1", "OpenStackServer", SERVER, name="probe").status_code not in (200, 201):
         return False
     changed = client.apply("v1alpha1", "OpenStackServer", SERVER | {"flavor": "big"}, name="probe")
-    if changed.status_code == 422:
-        client.delete("v1alpha1", "OpenStackServer", "probe")
+    client.delete("v1alpha1", "OpenStackServer", "probe")
     return changed.status_code == 422
 
 

@@ -49,6 +49,8 @@ def real(api_server: Rig) -> Iterator[Real]:
             base = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
             api_server.api.delete(f"{base}/{configuration.NAME}")
             api_server.install_crds(files.load())
+            # Until it has noticed the deletion, the API server refuses all writes without the webhooks.
+            until(lambda: not _is_validating(made))
 
 
 def _is_validating(real: Real) -> bool:
