@@ -64,6 +64,16 @@ def answer(world: MachinesEnvironment, name: str) -> str | None:
     return found["spec"]["address"] if found else None
 
 
+def ports_reached(world: MachinesEnvironment) -> list[str]:
+    """Return the ports to which floating IPs lead."""
+    return [body["port_id"] for body in world.cloud(FLOATING_IPS).values() if body["port_id"]]
+
+
+def pool_ready(world: MachinesEnvironment) -> tuple[str | None, str | None]:
+    shown = world.condition("openstackfloatingippools", "pool", "OpenstackFloatingIPPoolReadyCondition")
+    return shown.get("status"), shown.get("reason")
+
+
 def test_a_server_and_somebody_elses_controller_claim_from_our_pool_and_everything_ends(
     world: MachinesEnvironment,
 ) -> None:
@@ -79,10 +89,9 @@ def test_a_server_and_somebody_elses_controller_claim_from_our_pool_and_everythi
     addresses = {answer(world, name) for name in ("theirs", "s-floating-ip-address")}
     bodies = world.cloud(FLOATING_IPS).values()
     assert {body["floating_ip_address"] for body in bodies} == addresses
-    assert [bool(body["port_id"]) for body in bodies].count(True) == 1
-    ready = world.condition("openstackfloatingippools", "pool", "OpenstackFloatingIPPoolReadyCondition")
-    assert (ready["status"], ready["reason"]) == ("True", "Ready")
+    world.wait_until("the server's address leads to it", lambda: len(ports_reached(world)) == 1)
     assert world.condition("ipaddressclaims", "theirs", "Ready")["status"] == "True"
+    world.wait_until("the pool is ready", lambda: pool_ready(world) == ("True", "Ready"))
 
     world.delete("openstackfloatingippools", "pool")
     world.wait_until(

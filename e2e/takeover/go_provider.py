@@ -59,14 +59,17 @@ def install_definitions(rig: Rig, *, storage: str | None = None) -> None:
         storage: storage version from now on of kinds that have it; None keeps the definitions' own.
     """
     for wanted in definitions():
-        path = f"{_DEFINITIONS}/{wanted['metadata']['name']}"
-        present = rig.api.get(path)
-        present["metadata"].get("annotations", {}).pop(OBSERVED_GENERATION, None)
-        present["spec"]["versions"] = versions = wanted["spec"]["versions"]
+        versions = wanted["spec"]["versions"]
         if storage in [version["name"] for version in versions]:
             for version in versions:
                 version["storage"] = version["name"] == storage
-        rig.api.request("PUT", path, json=present)
+
+        def changed(present: Json, versions: Json = versions) -> Json:
+            present["metadata"].get("annotations", {}).pop(OBSERVED_GENERATION, None)
+            present["spec"]["versions"] = versions
+            return present
+
+        rig.api.change(f"{_DEFINITIONS}/{wanted['metadata']['name']}", changed)
 
 
 def lead(rig: Rig) -> None:
@@ -87,7 +90,7 @@ def _hold(rig: Rig, spec: Json) -> None:
 def rewrite(rig: Rig, path: str) -> None:
     """Remove our additions from an object and its status, written in the version of its path."""
     for where in (path, f"{path}/status"):
-        rig.api.request("PUT", where, json=without_ours(rig.api.get(path)))
+        rig.api.change(where, without_ours)
 
 
 def without_ours(obj: Json) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -12,18 +13,42 @@ import requests
 
 from capo.json_types import Json
 from capo.kube import client
-from capo.kube.kinds import Kind
+from capo.kube.event_objects import EVENT
+from capo.kube.kinds import LEASE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
 from capo.local.rig import Rig
 from e2e.simulation.apiserver import ApiServer
 from e2e.simulation.registry import Admit
+from e2e.simulation.tests.play import JSON, MACHINE_SPEC, SERVER_SPEC, SPEC
 
 NOW_S: Final = 1_800_000_000.0
+ELSEWHERE: Final = "default"
+"""A namespace that no scenario uses."""
+MARKERS: Final[Mapping[Kind, Json]] = {
+    EVENT: {
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "capo-controller-manager",
+        "reportingInstance": "one",
+        "action": "Reconciling",
+        "reason": "Test",
+        "regarding": {"apiVersion": "v1", "kind": "Namespace", "namespace": ELSEWHERE, "name": ELSEWHERE},
+        "type": "Normal",
+    },
+    SECRET: {},
+    LEASE: {"spec": {}},
+    OPENSTACK_SERVER: {"spec": SERVER_SPEC},
+    OPENSTACK_MACHINE: {"spec": MACHINE_SPEC},
+    OPENSTACK_CLUSTER: {"spec": SPEC},
+}
+"""The content of an object of each kind whose events are compared."""
 
 
 def new_server(admit: Admit | None = None) -> ApiServer:
     """Return a server without objects whose time stands still and whose uids count up."""
     numbers = itertools.count(1)
     return ApiServer(now=lambda: NOW_S, new_uid=lambda: f"00000000-0000-4000-8000-{next(numbers):012d}", admit=admit)
+
+
+WATCH_S: Final = 60
 
 
 class Simulated:
@@ -53,10 +78,31 @@ class Real:
         return answer.status_code, _parsed(answer.content)
 
     def events(self, kind: Kind, namespace: str, version: int) -> list[tuple[str, Json]]:
-        query = {"watch": "1", "resourceVersion": str(version), "timeoutSeconds": "1"}
-        answer = self.session.get(self.url + client.path(kind, namespace), params=query, timeout=60)
-        lines = [json.loads(line) for line in answer.text.splitlines()]
-        return [(line["type"], line["object"]) for line in lines]
+        """Return all events before that of an object that is created now, in another namespace."""
+        name, found = f"marker-{uuid.uuid4()}", list[tuple[str, Json]]()
+        with self._marked(kind, name):
+            for type_, obj in self._watched(kind, version):
+                if obj["metadata"].get("name") == name:
+                    return found
+                if obj["metadata"].get("namespace") == namespace:
+                    found.append((type_, obj))
+        raise AssertionError(f"the watch of {kind.plural} ended after {found}")
+
+    @contextlib.contextmanager
+    def _marked(self, kind: Kind, name: str) -> Iterator[None]:
+        metadata = {"name": name, "namespace": ELSEWHERE}
+        obj = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **MARKERS[kind]}
+        status, answer = self.send("POST", client.path(kind, ELSEWHERE), {}, JSON, obj)
+        assert status == 201, answer
+        yield
+        self.send("DELETE", client.path(kind, ELSEWHERE, name), {}, JSON, None)
+
+    def _watched(self, kind: Kind, version: int) -> Iterator[tuple[str, Json]]:
+        query = {"watch": "1", "resourceVersion": str(version), "timeoutSeconds": str(WATCH_S)}
+        url = self.url + client.path(kind, "")
+        with self.session.get(url, params=query, timeout=2 * WATCH_S, stream=True) as answer:
+            for line in map(json.loads, answer.iter_lines()):
+                yield line["type"], line["object"]
 
 
 @contextlib.contextmanager
