@@ -114,7 +114,7 @@ class ManagerLauncher:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(60)
         self._process.stdout.close()
 
     def run(self, arguments: list[str], log: Path, environment: dict[str, str]) -> Offspring:

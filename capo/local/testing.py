@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from capo.local.rig import Part
 
 
-_TIMEOUT_S: Final = 10
+_TIMEOUT_S: Final = 60
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ Tally = Counter[tuple[str, str]]
 """Requests by service and route, such as ``("network", "POST /v2.0/ports")``."""
 
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
-_TIMEOUT_S: Final = 10.0
+_TIMEOUT_S: Final = 60.0
 
 
 class RequestCounter(Protocol):

@@ -25,7 +25,7 @@ from capo.local.errors import RigError
 from capo.local.rig import Rig
 
 _PROJECT: Final = "demo_project"
-SIMULATOR_LIMIT_S: Final = 30.0
+SIMULATOR_LIMIT_S: Final = 120.0
 
 
 @dataclass(frozen=True)
