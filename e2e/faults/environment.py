@@ -136,7 +136,8 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
     def require_quiet_minute(self) -> None:
         """Observe a minute: a failing object causes few requests in it, and is not written.
 
-        The first minute of a failure is the busiest.
+        The first minute of a failure is the busiest. It takes a minute of real time, because the manager is a real
+        process; the backoff grows in it, so recovery is tested in scenarios of its own.
         """
         assert self.counts_until, "no minute began"
         shown = self._shown()
