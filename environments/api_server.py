@@ -25,6 +25,7 @@ LINES: Final = 40
 
 _BASES: Final[Mapping[str, str]] = {
     "images": "/apis/openstack.k-orc.cloud/v1alpha1",
+    "machinehealthchecks": "/apis/cluster.x-k8s.io/v1beta2",
     "openstackmachinetemplates": "/apis/infrastructure.cluster.x-k8s.io/v1beta2",
 }
 """Kinds that the demo does not use."""

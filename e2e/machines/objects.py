@@ -17,8 +17,8 @@ CLUSTER: Final = "kube"
 WATCH_FILTER: Final = "machines"
 """The manager of this folder ignores objects that other tests left on the rig."""
 LABELS: Final = {f"{CORE}/watch-filter": WATCH_FILTER}
-UNHEALTHY_S: Final = 30
-"""Longer than the creation of a Machine: the check applies to it, too, and would replace it before it is ready."""
+UNHEALTHY_S: Final = 5
+"""The check applies to a Machine that is being created, too, and replaces it unless the check is deleted before."""
 _TEMPLATE: Final = Path(__file__).parents[2] / "templates" / "cluster-template.yaml"
 
 
