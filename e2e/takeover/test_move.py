@@ -29,15 +29,35 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[TakeoverEnvironment]:
-    """Yield a management cluster with a ready cluster."""
+def begun(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[TakeoverEnvironment]:
+    """Yield a management cluster with a cluster that is being created."""
     with takeover_environment(rigs_folder, "move-source", cloud) as made:
         made.install()
         if cloud.has_second_cluster:
             made.create_second_cluster()
         made.create_pool()
-        made.create_cluster(worker={**WORKER_SPEC, "floatingIPPoolRef": POOL})
+        made.apply_cluster(worker={**WORKER_SPEC, "floatingIPPoolRef": POOL})
         yield made
+
+
+@pytest.fixture(scope="module")
+def empty(begun: TakeoverEnvironment, rigs_folder: Path) -> Iterator[TakeoverEnvironment]:
+    """Yield another management cluster, which is started while the first one waits for its cluster."""
+    with takeover_environment(rigs_folder, "move-target", begun.cloud) as made:
+        made.before = begun.before
+        made.install()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def source(begun: TakeoverEnvironment, empty: TakeoverEnvironment) -> TakeoverEnvironment:
+    """Return the management cluster with a ready cluster; the other one knows nothing of it.
+
+    It takes about a minute: Cluster API connects to a new cluster only after 30 s.
+    """
+    assert empty.reconciled() == {}
+    begun.wait_until_running(workers=1)
+    return begun
 
 
 @pytest.fixture(scope="module")
@@ -64,22 +84,19 @@ def recorded(source: TakeoverEnvironment, addresses: dict[str, str], ids: dict[s
 
 @pytest.fixture(scope="module")
 def target(
-    source: TakeoverEnvironment, addresses: dict[str, str], ids: dict[str, set[str]], rigs_folder: Path
-) -> Iterator[TakeoverEnvironment]:
-    """Yield another management cluster, with the moved cluster."""
-    with takeover_environment(rigs_folder, "move-target", source.cloud) as made:
-        made.before = source.before
-        made.install()
-        assert ids
-        assert CLAIM in addresses
-        with source.counted("move there"):
-            move(source, made)
-        yield made
+    source: TakeoverEnvironment, empty: TakeoverEnvironment, addresses: dict[str, str], ids: dict[str, set[str]]
+) -> TakeoverEnvironment:
+    """Return the other management cluster, with the moved cluster."""
+    assert ids
+    assert CLAIM in addresses
+    with source.counted("move there"):
+        move(source, empty)
+    return empty
 
 
 @pytest.fixture(scope="module")
 def returned(source: TakeoverEnvironment, target: TakeoverEnvironment) -> TakeoverEnvironment:
-    """Return the source after the cluster was moved back."""
+    """Return the source after the cluster was moved back; Cluster API connects to it only after 30 s."""
     with target.counted("move back"):
         move(target, source)
     return source

@@ -32,7 +32,11 @@ OLD_KINDS = ("openstackmachines", "openstackmachinetemplates")
 
 @pytest.fixture(scope="module")
 def place(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[TakeoverEnvironment]:
-    """Yield a management cluster whose cluster was created by the Go provider, which has just ended."""
+    """Yield a management cluster whose cluster was created by the Go provider, which has just ended.
+
+    It takes more than a minute: Cluster API connects to a new cluster only after 30 s, and every object is written
+    until the API server stores it as the Go provider's definitions say.
+    """
     with takeover_environment(rigs_folder, "takeover", cloud) as made:
         made.install(go_provider.VERSION)
         if cloud.has_second_cluster:
