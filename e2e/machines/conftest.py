@@ -14,9 +14,10 @@ from environments.manager_process import ManagerProcess, shipped
 
 @pytest.fixture(scope="package")
 def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagerProcess]:
-    """Yield a manager as it ships, under its own account, with a watch filter (C-58) and default periods."""
+    """Yield a manager as it ships, under its own account, with a watch filter (C-58) and default periods but one."""
     log = tmp_path_factory.mktemp("machines") / "manager.log"
-    with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
+    # The simulator executes a request at once, so that a killed manager's creates need not be waited for a minute.
+    with shipped(rig, log, f"--watch-filter={WATCH_FILTER}", "--ambiguous-create-window=10s") as made:
         yield made
 
 

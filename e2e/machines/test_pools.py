@@ -108,6 +108,7 @@ def test_a_server_and_somebody_elses_controller_claim_from_our_pool_and_everythi
 
 
 def test_a_manager_that_is_killed_again_and_again_answers_every_claim_once(world: MachinesEnvironment) -> None:
+    """Takes half a minute: four managers are started, and a create without an answer may take effect for 10 s."""
     place_pool(world, maxIPs=12)
     names = [f"claim-{number:02}" for number in range(12)]
     for name in names:
