@@ -24,7 +24,11 @@ LIMIT_S = 500
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Yield the output of each block of commands, all of them typed into one shell."""
+    """Yield the output of each block of commands, all of them typed into one shell.
+
+    It takes as long as the page says, two minutes: a rig is started, Cluster API connects to a new cluster only after
+    30 s, and a bastion is created and replaced.
+    """
     folder = tmp_path_factory.mktemp("tutorial")
     rig = Rig(folder / "checkout" / "build" / "tutorial" / ".rig")
     # The programs that are built already, and the OpenStack client of this environment.

@@ -74,6 +74,7 @@ def edit(world: MachinesEnvironment, name: str, **parameters: str) -> None:
 
 
 def test_an_edit_of_the_templates_reaches_running_machines_and_replaces_none(world: MachinesEnvironment) -> None:
+    """Takes 40 s: Cluster API connects to a new cluster only after 30 s, and no worker is created before."""
     templates = place(world)
     machines, before = set(world.machines()), pairs(world)
     assert list(before.values()) == [[BEFORE], [BEFORE]]

@@ -61,6 +61,7 @@ def is_gone(world: MachinesEnvironment) -> bool:
 def test_a_bastion_that_is_toggled_ten_times_in_a_row_ends_as_the_spec_says(
     world: MachinesEnvironment, pause_s: float
 ) -> None:
+    """Takes half a minute with pauses, in each of which a server is built or deleted, as between a user's edits."""
     world.apply(*objects.bare_cluster(world.simulator.clouds_yaml.read_bytes()))
     world.wait_until("the cluster is ready", lambda: is_ready(world))
 

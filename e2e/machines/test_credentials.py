@@ -177,6 +177,8 @@ def test_a_password_that_does_not_work_leaves_the_former_in_use_and_is_reported(
 
 
 def test_the_status_of_the_identity_shows_its_use(identity: Identity) -> None:
+    """Takes a minute: the first status precedes the cluster, and no other is written within a minute."""
+
     def is_shown() -> bool:
         status = identity.world.api.get(f"{IDENTITIES}/{identity.name}").get("status") or {}
         return status.get("usedBy") == 1 and [c["status"] for c in status.get("conditions", ())] == ["True"]

@@ -70,6 +70,7 @@ def test_the_template_of_a_deployment_without_machines_gets_its_capacity(world: 
 
 
 def test_a_flavor_that_disappeared_is_named_when_the_deployment_is_scaled(world: MachinesEnvironment) -> None:
+    """Takes a minute: for so long the manager shares a list of flavors, and no setting shortens that."""
     place(world)
     world.wait_until("the template is ready", lambda: state(world, "Ready") == ("True", "Ready"))
 

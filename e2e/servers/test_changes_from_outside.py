@@ -72,6 +72,7 @@ def ready(ground: ServersEnvironment, *wanted: str) -> None:
 
 
 def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minute(ground: ServersEnvironment) -> None:
+    """Takes up to two minutes: one list a minute shows the changes, and the next one the recovery."""
     ready(ground, *STATES)
     act(ground, "outside-stopped", **{"os-stop": None})
     act(ground, "outside-broken", **{"os-resetState": {"state": "error"}})

@@ -62,6 +62,7 @@ def require_one_stored_version(place: TakeoverEnvironment) -> None:
 def test_upgrade_while_a_cluster_is_created(
     place: TakeoverEnvironment, installations: dict[Version, Installation]
 ) -> None:
+    """Takes a minute: clusterctl upgrades the provider, and Cluster API connects to a new cluster only after 30 s."""
     place.apply_cluster()
     place.wait_until("the load balancer is being created", lambda: "load-balancer/loadbalancers" in place.created())
     begun = place.ids()
