@@ -34,7 +34,7 @@ def build(module: Module, wanted: Sequence[Program], cache: Path, *, say: Callab
         if not missing:
             return
         for abandoned in cache.glob(f".{module.folder}-*"):  # of a build that was killed: we hold the lock
-            shutil.rmtree(abandoned)
+            shutil.rmtree(abandoned, ignore_errors=True)  # its compiler may outlive it and still write
         with tempfile.TemporaryDirectory(prefix=f".{module.folder}-", dir=cache) as temporary:
             folder = Path(temporary) / "module"
             shutil.copytree(module.source, folder)

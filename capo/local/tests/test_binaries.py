@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,25 @@ def test_the_compiler_s_complaint_is_in_the_error(tmp_path: Path, monkeypatch: p
 
     with pytest.raises(BuildFailedError, match="kube-apiserver: go build failed:\nundefined: foo in build"):
         work.compile("package", tmp_path / "out", ldflags="-s")
+
+
+def test_a_compiler_that_outlives_its_killed_build_does_not_fail_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = two_programs(lambda _, out: out.touch())
+    put(tmp_path / f".{module.folder}-abandoned", "half")
+    rmdir = os.rmdir
+
+    def refuse(path: Path, *, dir_fd: int | None = None) -> None:
+        if "abandoned" in str(path):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        rmdir(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "rmdir", refuse)
+
+    gobuild.build(module, module.programs, tmp_path, say=lambda _: None)
+
+    assert (tmp_path / module.key() / "two").exists()
 
 
 def test_a_build_of_everything_leaves_out_what_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
