@@ -127,6 +127,24 @@ class Processes:
             self._exit_status(name)
             (self._where.run / f"{name}.json").unlink(missing_ok=True)
 
+    def kill_strays(self) -> None:
+        """Kill the processes that have files of the rig's folder in their flags, such as ``--kubeconfig=<folder>/...``.
+
+        They are managers of a test that was killed, and processes whose starter was killed before it recorded them.
+        """
+        mark = f"={self._where.root}/".encode()
+        found = {}
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            pid = int(path.parent.name)
+            started = started_at(pid)
+            with suppress(OSError):
+                flags = path.read_bytes().split(b"\0")[1:]
+                if started and pid != os.getpid() and any(each.startswith(b"--") and mark in each for each in flags):
+                    os.kill(pid, signal.SIGKILL)
+                    found[pid] = started
+        while any(started_at(pid) == started for pid, started in found.items()):
+            time.sleep(_POLL_S)
+
     def tail(self, name: str) -> str:
         """Return the last lines that the process logged since it was started."""
         record, log = self.record(name), self.log(name)

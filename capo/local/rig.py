@@ -147,6 +147,8 @@ class Rig:
             others = [name for name in self.processes.names() if name not in first_stages]
             for names in (others, *([name] for name in reversed(first_stages))):
                 self.processes.stop(names, gently=not wipe)
+            if wipe:
+                self.processes.kill_strays()
             if self._api is not None:
                 self._api.close()
                 self._api = None

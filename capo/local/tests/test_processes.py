@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ import pytest
 from capo.local.errors import NotReadyError, ProcessDiedError
 from capo.local.layout import Layout
 from capo.local.processes import Processes, started_at
+from capo.local.rig import Rig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,6 +98,36 @@ def test_a_pid_that_belongs_to_another_process_now_is_never_signalled(layout: La
     processes.stop(["stale"])
 
     assert processes.pid("one") == pid
+
+
+def test_a_wiped_rig_leaves_no_process_whose_starter_was_killed_before_it_was_recorded(tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "rig")
+    rig.layout.create()
+    unrecorded = [*python("print('here', flush=True); input()"), f"--kubeconfig={rig.layout.kubeconfig}"]
+    with subprocess.Popen(unrecorded, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+
+        rig.down(wipe=True)
+
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_wiped_rig_leaves_the_processes_of_others_alone(tmp_path: Path) -> None:
+    rig = Rig(tmp_path / "rig")
+    rig.layout.create()
+    code = python("print('here', flush=True); print(input(), flush=True)")
+    reader = [*code, str(rig.layout.kubeconfig)]
+    of_another_rig = [*code, f"--kubeconfig={tmp_path}/rig-2/kubeconfig"]
+    for command in (reader, of_another_rig):
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+
+            rig.down(wipe=True)
+            rig.layout.create()
+
+            assert process.communicate("alive\n")[0] == "alive\n"
 
 
 def test_a_process_that_ends_is_reported_with_its_status_and_log(processes: Processes) -> None:
