@@ -33,7 +33,8 @@ def add_parser(subparsers: Any) -> None:
     down.add_argument("--wipe", action="store_true", help="remove its folder with all data as well")
     _add_verb(verbs, "status", _status, "show its processes; exit status 1 unless all that were started are alive")
     _add_verb(verbs, "env", _env, "print shell lines: eval them to use it with kubectl and clusterctl")
-    _add_verb(verbs, "build", _build, "have all its programs, without starting any")
+    build = _add_verb(verbs, "build", _build, "have all its programs, without starting any")
+    build.add_argument("--without", nargs="*", default=(), metavar="PROGRAM", help="programs that are not needed yet")
 
 
 def _add_verb(verbs: Any, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
@@ -105,6 +106,6 @@ def _env(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    for name, path in _rig(arguments).build().items():
+    for name, path in _rig(arguments).build(without=arguments.without).items():
         print(f"{name}: {path}")
     return 0

@@ -26,7 +26,7 @@ from capo.local.modules import MANIFESTS, MODULES
 from capo.local.processes import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 Part: TypeAlias = Literal["api", "all"]
 Say: TypeAlias = Callable[[str], None]
@@ -213,12 +213,12 @@ class Rig:
         """Return the paths of ``kubectl`` and ``clusterctl``, without those that are not built yet."""
         return [path for name in ("kubectl", "clusterctl") if (path := self._binaries.find(name)) is not None]
 
-    def build(self) -> dict[str, Path]:
-        """Build all programs of a rig, without starting any; return their paths."""
-        return self._binaries.require(
-            [program.name for module in MODULES if not module.is_optional for program in module.programs],
-            say=self._say,
-        )
+    def build(self, *, without: Collection[str] = ()) -> dict[str, Path]:
+        """Build all programs of a rig but these, without starting any; return their paths."""
+        names = [program.name for module in MODULES if not module.is_optional for program in module.programs]
+        if unknown := set(without) - set(names):
+            raise RigError(f"not a program: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        return self._binaries.require([name for name in names if name not in without], say=self._say)
 
     def apply(self, objects: Iterable[Json]) -> list[Json]:
         """Apply these objects by server-side apply; return them as stored."""

@@ -195,3 +195,17 @@ def test_a_build_of_everything_leaves_out_what_is_optional(tmp_path: Path, monke
 
     assert "kube-apiserver" in built
     assert "capi-operator" not in built
+
+
+def test_a_build_leaves_out_the_programs_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPO_LOCAL_BIN", str(tmp_path))
+    for module in MODULES:
+        for program in module.programs:
+            (tmp_path / program.name).touch()
+    rig = Rig(tmp_path / "rig")
+
+    built = rig.build(without=["kubectl", "helm"])
+
+    assert {*rig.build()} - {*built} == {"kubectl", "helm"}
+    with pytest.raises(RigError, match="not a program: kubctl; there are etcd"):
+        rig.build(without=["kubctl"])
