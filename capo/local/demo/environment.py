@@ -22,9 +22,11 @@ from capo.local.demo.objects import Objects
 from capo.local.demo.scenario import Plan, Story, delete_cluster
 from capo.local.demo.watch import DemoError, Watch
 from capo.local.errors import RigError
+from capo.local.processes import started_at
 from capo.local.rig import Rig
 
 _PROJECT: Final = "demo_project"
+_OWNER: Final = "demo_owner"
 SIMULATOR_LIMIT_S: Final = 120.0
 
 
@@ -51,9 +53,12 @@ def run(options: Options, screen: Screen) -> None:
         RigError: a part failed; the message names it.
     """
     rig = _rig(options, screen)
-    if rig.processes.names():
+    if rig.processes.names() and not _was_killed(rig):
         raise DemoError(f"a demo is still up in {options.state}: end it with `make demo-end`")
     rig.down(wipe=True)
+    if options.cloud in {SIMULATOR, LAB} and not options.plan.keeps:
+        rig.layout.create()
+        rig.layout.write_state(**{_OWNER: [os.getpid(), started_at(os.getpid())]})
     screen.heading(f"Set up a management cluster and OpenStack: {options.cloud}")
     try:
         rig.up()
@@ -77,6 +82,15 @@ def run(options: Options, screen: Screen) -> None:
         _tell_what_to_try(rig, options, screen)
     else:
         rig.down(wipe=True)
+
+
+def _was_killed(rig: Rig) -> bool:
+    """Return whether the rig is of a demo that was to remove it, and whose process is gone.
+
+    What it created in a cloud of the user must not be forgotten: such a demo, like a kept one, has no owner here.
+    """
+    pid, started = rig.layout.read_state().get(_OWNER, (0, None))
+    return started is not None and started_at(pid) != started
 
 
 def end(options: Options, screen: Screen) -> None:
