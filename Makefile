@@ -31,7 +31,8 @@ help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 $(STAMP): pyproject.toml image/simulator.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/python -a -e $@ || $(PYTHON) -m venv --clear $(VENV) # without the stamp it may be half made
+	@rm -f $@
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	sed -n 's/^\([a-z0-9.-]*==[^ ]*\).*/\1/p' image/simulator.txt >$(VENV)/constraints.txt # the tests run on the image's versions
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[demo]' --group dev \
@@ -40,8 +41,8 @@ $(STAMP): pyproject.toml image/simulator.txt
 
 venv: $(STAMP) ## install the project and its tools into .venv
 
-build: $(STAMP) ## build etcd, kube-apiserver, Cluster API's managers, kubectl and helm (about twelve minutes, once)
-	$(BIN)/capo local build
+build: $(STAMP) ## build etcd, kube-apiserver, Cluster API's managers, kubectl and helm (about twelve minutes, once; WITHOUT=<programs>)
+	$(BIN)/capo local build $(if $(WITHOUT),--without $(WITHOUT))
 
 unit: $(STAMP) ## run the tests beside the code that need neither Go nor a rig (two minutes)
 	$(BIN)/pytest -q -n 2 -m "$(TESTS) and not integration and not slow" api capo controllers
@@ -79,7 +80,8 @@ check: $(STAMP) docs ## what has to hold before a commit: format, lint, types, l
 	$(BIN)/python -m tools.audit
 
 $(DOCS_STAMP): pyproject.toml
-	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	test -x $(DOCS)/bin/python -a -e $@ || $(PYTHON) -m venv --clear $(DOCS)
+	@rm -f $@
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	$(DOCS)/bin/python -m pip install -qq --disable-pip-version-check --group docs
 	@touch $@
@@ -125,6 +127,7 @@ e2e-operator: build ## install and upgrade by the real Cluster API Operator, fro
 topology: build ## the life of a ClusterClass cluster: edits, version, another class, health check, deletion (nine minutes)
 	$(BIN)/pytest -m topology e2e/topology
 
+demo: WITHOUT = helm kubectl
 demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)
 	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)
 
