@@ -1,4 +1,4 @@
-"""A virtual environment that a killed ``make`` left is created again: pip takes a half-installed package for installed."""
+"""An environment that a killed ``make`` left is created again: pip takes a half-installed package for installed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ REGION = os.environ.get('LAB_REGION', 'RegionOne')
 AZS = os.environ.get('LAB_AZS', 'az1 az2').split()
 HOST = '127.0.0.1'
 
-OFFSET = int(os.environ.get('LAB_PORT_OFFSET', 0))
+# The user's, or the one that `up` chose because ports were taken.
+OFFSET_FILE = LAB / 'port-offset'
+OFFSET = int(os.environ.get('LAB_PORT_OFFSET') or (OFFSET_FILE.exists() and OFFSET_FILE.read_text()) or 0)
 PORT = {'keystone': 5000, 'placement': 8778, 'nova': 8774, 'neutron': 9696,
         'glance': 9292, 'cinder': 8776, 'octavia': 9876,
         'mariadb': 23306, 'rabbitmq': 25671, 'rabbitmq-dist': 25672,
@@ -37,8 +39,10 @@ def secret(name):
     known = json.loads(path.read_text()) if path.exists() else {}
     if name not in known:
         known[name] = secrets.token_hex(16)
-        path.touch(mode=0o600, exist_ok=True)
-        path.write_text(json.dumps(known, indent=1))
+        partial = path.with_suffix('.partial')
+        partial.touch(mode=0o600, exist_ok=True)
+        partial.write_text(json.dumps(known, indent=1))
+        partial.replace(path)
     return known[name]
 
 

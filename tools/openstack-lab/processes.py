@@ -44,6 +44,22 @@ def group_of(pid):
     return found
 
 
+def ours():
+    """Return parent and session of all processes with the lab's environment."""
+    found = {}
+    for entry in pathlib.Path('/proc').iterdir():
+        if entry.name.isdigit():
+            try:
+                environ = (entry / 'environ').read_bytes().split(b'\0')
+                stat = (entry / 'stat').read_text()
+            except OSError:
+                continue
+            if f'HOME={VAR}'.encode() in environ:
+                fields = stat[stat.rindex(')') + 2:].split()
+                found[int(entry.name)] = int(fields[1]), int(fields[3])
+    return found
+
+
 def orphans(name):
     """Return the processes of a service whose first process died alone."""
     try:
@@ -52,16 +68,20 @@ def orphans(name):
         return []
     if start_time(pid):   # running, or no longer ours
         return []
-    ours = f'HOME={VAR}'.encode()
-    found = []
-    for p in group_of(pid):
-        try:
-            environ = pathlib.Path(f'/proc/{p}/environ').read_bytes()
-        except OSError:
-            continue
-        if ours in environ.split(b'\0'):
-            found.append(p)
-    return found
+    return [p for p, (_, session) in ours().items() if session == pid]
+
+
+def strays(names):
+    """Return our processes that belong to no running service, such as those
+    of a start that was killed before it recorded them."""
+    leaders = {pid for name in names if (pid := recorded(name))}
+    found = ours()
+
+    def belongs(pid):
+        parent, session = found.get(pid, (None, None))
+        return session in leaders or parent in found and belongs(parent)
+
+    return [pid for pid in found if not belongs(pid)]
 
 
 def send(number, pids):
@@ -130,6 +150,16 @@ def run(argv, log, env=None):
     if code:
         raise SystemExit(f'failed ({code}): {" ".join(map(str, argv))}\n'
                          f'see {LOG / log}.log')
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
 
 
 def wait_port(port, name, limit=120):

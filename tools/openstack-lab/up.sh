@@ -12,17 +12,21 @@ if [ "$system" != "debian 12" ] && [ -z "${LAB_ANY_SYSTEM:-}" ]; then
 fi
 [ "$(id -u)" = 0 ] || { echo "the lab needs root on Debian 12; this is user $(id -un)" >&2; exit 1; }
 
-mkdir -p "$LAB_DIR"
-# One start at a time; the lock goes with this process and what it becomes.
-exec 9>"$LAB_DIR/lock"
-flock -n 9 || { echo "another start is under way, waiting for it"; flock 9; }
+. "$here/lock.sh"
+# Who starts it in person keeps it: no hold.sh stops it.
+[ -n "${LAB_HELD:-}" ] || rm -f "$LAB_DIR/started-by-hold"
 
 packages=(mariadb-server-core mariadb-client-core rabbitmq-server memcached openssl openssh-client)
+
+# The stamps are written last: without its stamp the virtual environment may be half made.
+stamp=$(cat "$here"/{constraints,requirements}.txt | sha256sum)
+drivers=$(cat "$here"/labdrivers/*.toml "$here"/labdrivers/labdrivers/*.py | sha256sum)
+complete() { [ -x "$LAB_DIR/venv/bin/python3" ] && [ "$(cat "$LAB_DIR/venv/.stamp" 2>/dev/null)" = "$stamp" ]; }
 
 # A Python to build the virtual environment from: 3.11, 3.12 or 3.13.
 usable() { [ -x "$1" ] && "$1" -c 'import venv, ensurepip' 2>/dev/null; }
 python=${LAB_PYTHON:-}
-if [ -z "$python" ] && [ ! -x "$LAB_DIR/venv/bin/python3" ]; then
+if [ -z "$python" ] && ! complete; then
   for v in 3.12 3.13 3.11; do
     for c in "${PYENV_ROOT:-$HOME/.pyenv}"/versions/$v.*/bin/python$v /usr/bin/python$v; do
       if usable "$c"; then python=$c; break 2; fi
@@ -31,6 +35,8 @@ if [ -z "$python" ] && [ ! -x "$LAB_DIR/venv/bin/python3" ]; then
   if [ -z "$python" ]; then packages+=(python3 python3-venv); python=/usr/bin/python3; fi
 fi
 
+policy=/usr/sbin/policy-rc.d
+if grep -qs "openstack-lab/up.sh" $policy; then rm -f $policy; fi   # of a start that was killed
 missing=()
 for p in "${packages[@]}"; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
@@ -39,32 +45,40 @@ if [ ${#missing[@]} -gt 0 ]; then
   began=$SECONDS
   echo "installing Debian packages: ${missing[*]}"
   # The packages must not start services of their own.
-  policy=/usr/sbin/policy-rc.d made=
+  made=
   if [ ! -e $policy ]; then
-    printf '#!/bin/sh\nexit 101\n' >$policy; chmod +x $policy; made=1
+    printf '#!/bin/sh\n# Of openstack-lab/up.sh\nexit 101\n' >$policy; chmod +x $policy; made=1
     trap 'rm -f $policy' EXIT
   fi
-  { apt-get update -q &&
-    DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+  export DEBIAN_FRONTEND=noninteractive
+  { dpkg --configure -a &&   # packages of an installation that was killed
+    apt-get update -q &&
+    apt-get -o DPkg::Lock::Timeout=300 install -qy --no-install-recommends "${missing[@]}"
   } >"$LAB_DIR/apt.log" 2>&1 || { tail -20 "$LAB_DIR/apt.log"; exit 1; }
   [ -z "$made" ] || { rm -f $policy; trap - EXIT; }
   echo "installed in $((SECONDS - began)) s"
 fi
 
-stamp=$(cat "$here"/{constraints,requirements}.txt "$here"/labdrivers/*.toml "$here"/labdrivers/labdrivers/*.py | sha256sum)
-if [ "$(cat "$LAB_DIR/venv/.stamp" 2>/dev/null)" != "$stamp" ]; then
+pip=("$LAB_DIR/venv/bin/pip" --disable-pip-version-check -q)
+logged() { "$@" >>"$LAB_DIR/pip.log" 2>&1 || { tail -20 "$LAB_DIR/pip.log"; exit 1; }; }
+if ! complete; then
   began=$SECONDS
   echo "installing Python packages (a minute or two)"
-  [ -x "$LAB_DIR/venv/bin/python3" ] || "$python" -m venv "$LAB_DIR/venv"
-  pip=("$LAB_DIR/venv/bin/pip" --disable-pip-version-check -q)
-  src=$(mktemp -d)   # pip builds in the source folder: give it a copy
-  cp -r "$here/labdrivers" "$src/"
-  { "${pip[@]}" install -U pip setuptools wheel &&
-    "${pip[@]}" install -c "$here/constraints.txt" -r "$here/requirements.txt" &&
-    "${pip[@]}" install --no-deps --no-build-isolation --force-reinstall "$src/labdrivers"
-  } >"$LAB_DIR/pip.log" 2>&1 || { tail -20 "$LAB_DIR/pip.log"; exit 1; }
-  rm -rf "$src"
+  "$python" "$here/labctl.py" down   # what runs is from the old environment
+  rm -f "$LAB_DIR/venv/.stamp" "$LAB_DIR/pip.log"
+  rm -rf "$LAB_DIR/venv"
+  logged "$python" -m venv "$LAB_DIR/venv"
+  logged "${pip[@]}" install -U pip setuptools wheel
+  logged "${pip[@]}" install -c "$here/constraints.txt" -r "$here/requirements.txt"
   echo "$stamp" >"$LAB_DIR/venv/.stamp"
   echo "installed in $((SECONDS - began)) s"
+fi
+if [ "$(cat "$LAB_DIR/venv/.drivers" 2>/dev/null)" != "$drivers" ]; then
+  src=$LAB_DIR/labdrivers   # pip builds in the source folder: give it a copy
+  rm -rf "$src"
+  cp -r "$here/labdrivers" "$src"
+  logged "${pip[@]}" install --no-deps --no-build-isolation --force-reinstall "$src"
+  rm -rf "$src"
+  echo "$drivers" >"$LAB_DIR/venv/.drivers"
 fi
 exec "$LAB_DIR/venv/bin/python3" "$here/labctl.py" up
