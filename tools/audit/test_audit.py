@@ -132,3 +132,28 @@ def test_a_finding_of_the_baseline_may_move_to_another_line(checkout: Path) -> N
 
     (checkout / "moved.py").write_text('password = "another-horse-battery"\n')
     assert "moved.py" in audit.unlisted_secrets(checkout)
+
+
+def test_a_report_names_a_known_vulnerability_and_does_not_refuse_it(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with advisories(lambda name: (200, {"vulns": [advisory(name)]} if name == "aiohttp" else {})) as address:
+        assert audit.main(["--advisories", address, "--root", str(checkout), "--report"]) == 0
+    assert "PYSEC-0000-1, mended in 999" in capsys.readouterr().out
+
+
+def test_a_report_does_not_wait_for_advisories_that_do_not_come(
+    checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "REPORT_LIMIT_S", 0.1)
+    with advisories(lambda _name: (200, {})) as address:
+        assert audit.main(["--advisories", address, "--root", str(checkout), "--report"]) == 0
+    assert "not looked up: no answer within" in capsys.readouterr().out
+
+
+def test_a_report_refuses_a_secret(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "REPORT_LIMIT_S", 0.1)
+    kind = "RSA PRIVATE KEY"
+    (checkout / "settings.py").write_text(f"-----BEGIN {kind}-----\nMIIEpAIBAAKCAQEA\n-----END {kind}-----\n")
+
+    assert audit.main(["--root", str(checkout), "--report"]) == 1
