@@ -9,6 +9,7 @@ import pytest
 
 from capo.local.rig import Rig
 from e2e import sampling
+from e2e.crash import gate
 from e2e.crash.fault_matrix import FaultMatrix, summary
 from e2e.crash.session import CrashSession, crash_session
 
@@ -25,7 +26,7 @@ def ground(api_server: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="package")
 def campaign(request: pytest.FixtureRequest, ground: CrashSession) -> FaultMatrix:
     """Return the completed runs of all selected tests."""
-    made = FaultMatrix(ground, sampling.limit_s(), sampling.seed())
+    made = FaultMatrix(ground, sampling.limit_s(), sampling.seed(), gate.listed)
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     wanted = [(c.params["scenario"], c.params["way"]) for c in calls if c and {"scenario", "way"} <= c.params.keys()]
     request.config.stash[CAMPAIGN] = made

@@ -1,7 +1,7 @@
-"""All runs of a test session: their order, several in parallel, as many as the time allows.
+"""All runs of a test session: their order, several in parallel.
 
-A point is one write and one way in which it fails. Without a limit of time all are run; with one, a
-seed chooses those that are run, so that another commit runs others; the omitted runs are printed.
+A point is one write and one way in which it fails. All are run, or those of a list, or as many as the time of a search
+allows, which its seed puts in order; the omitted runs are printed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from capo.simulator.faults import Order
+from e2e import sampling
 from e2e.crash.environment import CrashEnvironment, Signature, crash_environment
 from e2e.crash.scenarios import Scenario
 from e2e.crash.session import CrashSession
@@ -36,6 +37,8 @@ CLOUD_WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 KUBE_WAYS: Final[Mapping[str, How]] = {f"kubernetes-{how.replace('_', '-')}": how for how in KUBERNETES_WAYS}
 WAYS: Final = (*CLOUD_WAYS, *KUBE_WAYS, *STALE_WAYS)
+UPDATE: Final = f"bring e2e/crash/{sampling.LIST} up to date with `{sampling.VARIABLE}={sampling.WRITE} make crash`"
+OUTDATED: Final = f"there is no such write any more: {UPDATE}"
 UNSTAMPED: Final = {"network/security_group_rules", "network/ports", "load-balancer/members"}
 """Kinds with resources that the cloud creates itself: rules, and the ports of routers and load balancers."""
 
@@ -50,6 +53,12 @@ class Point:
 
     def __str__(self) -> str:
         return f"{self.scenario}/{self.way}/{self.write}"
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the point of this name."""
+        scenario, way, write = name.split("/")
+        return cls(scenario, way, int(write))
 
 
 @dataclass(frozen=True)
@@ -158,11 +167,13 @@ class FaultMatrix:
     Args:
         limit_s: no run begins after so many seconds; 0: no limit.
         seed: chooses which runs come first.
+        listed: returns the points to run, None for all of them.
     """
 
     ground: CrashSession
     limit_s: float = 0.0
     seed: str = ""
+    listed: Callable[[Mapping[str, Undisturbed]], Sequence[Point] | None] = lambda _undisturbed: None
     undisturbed: dict[str, Undisturbed] = field(default_factory=dict)
     outcomes: dict[Point, Outcome] = field(default_factory=dict)
     left_out: list[Point] = field(default_factory=list)
@@ -184,8 +195,20 @@ class FaultMatrix:
                 else:
                     self.outcomes[point] = self._outcome(scenarios[point.scenario], point)
 
-            list(pool.map(one, in_turn(groups, self.seed)))
+            list(pool.map(one, self._chosen(groups)))
         self.seconds = time.monotonic() - began_s
+
+    def _chosen(self, groups: Sequence[Sequence[Point]]) -> list[Point]:
+        """Return the points to run, in order; a listed one that does not exist fails."""
+        listed = self.listed(self.undisturbed)
+        if listed is None:
+            return in_turn(groups, self.seed)
+        existing = {point for group in groups for point in group}
+        pairs = {(point.scenario, point.way) for point in existing}
+        for point in listed:
+            if point not in existing and (point.scenario, point.way) in pairs:
+                self.outcomes[point] = Outcome(OUTDATED, struck=False, seconds=0.0)
+        return [point for point in listed if point in existing]
 
     def failures(self, scenario: Scenario, way: str) -> list[str]:
         """Return the failures of the runs of a scenario and a way."""

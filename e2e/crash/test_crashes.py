@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
+from e2e import sampling
 from e2e.crash.fault_matrix import WAYS, FaultMatrix
 from e2e.crash.scenarios import SCENARIOS, Scenario
-from e2e.sampling import LIMIT_VARIABLE
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
 
@@ -27,6 +27,6 @@ def test_nothing_is_made_twice_and_nothing_stays_behind(campaign: FaultMatrix, s
     runs, reached = campaign.number(scenario, way)
 
     if not runs:
-        pytest.skip(f"left out for time ({LIMIT_VARIABLE})")
+        pytest.skip(f"left out ({sampling.VARIABLE})")
     assert not failures, f"{len(failures)} of {runs} runs failed\n" + "\n\n".join(failures)
     assert runs < ENOUGH or 2 * reached >= runs, f"{runs - reached} of {runs} runs never came to their write"

@@ -29,7 +29,7 @@ MENDED_S: Final = 400.0
 PER_MINUTE: Final = 6
 WORDS: Final = "The simulator was told"
 FEW: Final = 2
-"""Number of routes per test when time is short."""
+"""Number of routes per test in a sample."""
 LOST: Final = ("AnswerLost", "CloudUnavailable", "earlier attempt", "NotAuthorized", "IdentityNotUsable", "in use")
 """Texts of a condition without words of the cloud: no answer arrived; or a consequence of a wrong answer."""
 
@@ -168,17 +168,18 @@ def undisturbed(scene: Scene) -> tuple[list[Route], list[Route], Mapping[str, in
         return making, routes_of(stage), there
 
 
-def chosen(routes: list[Route], of: str) -> list[Route]:
-    """Return the routes to test in the available time."""
+def chosen(routes: list[Route], fault: Fault, of: str) -> list[Route]:
+    """Return the routes to test with a fault."""
     names = {" ".join(route): route for route in routes}
-    return [names[name] for name in sampling.sample(list(names), FEW, of=of)]
+    turn = FAULTS.index(fault)
+    return [names[name] for name in sampling.sample(list(names), FEW, of=f"{of}, {fault}", turn=turn)]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_a_route_that_fails_while_all_is_made_is_named_and_made_good(scene: Scene, fault: Fault) -> None:
     routes, _, expected = undisturbed(scene)
-    routes = chosen(routes, f"{scene}, {fault}, made")
+    routes = chosen(routes, fault, f"{scene}, made")
 
     wrong = {route: list(told(scene, route, fault, expected)) for route in routes}
 
@@ -189,11 +190,21 @@ def test_a_route_that_fails_while_all_is_made_is_named_and_made_good(scene: Scen
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_a_route_that_fails_while_all_is_deleted_is_named_and_the_deletion_ends(scene: Scene, fault: Fault) -> None:
     _, routes, _ = undisturbed(scene)
-    routes = chosen(routes, f"{scene}, {fault}, deleted")
+    routes = chosen(routes, fault, f"{scene}, deleted")
 
     wrong = {route: list(told_of_deletion(scene, route, fault)) for route in routes}
 
     assert not any(wrong.values()), shown(wrong)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_every_route_fails_in_some_way_in_the_gate(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(sampling.VARIABLE, sampling.GATE)
+    monkeypatch.setattr(sampling, "LEFT_OUT", {})
+    making, deleting, _ = undisturbed(scene)
+
+    for routes in (making, deleting):
+        assert {route for fault in FAULTS for route in chosen(routes, fault, "")} == set(routes)
 
 
 def shown(wrong: Mapping[Route, list[str]]) -> str:

@@ -1,8 +1,8 @@
 """Each row of the table on a running object: the outcome of a wrong value, and that its removal restores everything.
 
 ``MISOPERATION=all`` runs every value of every field. Without it, one wrong value per field is tested, and of types
-that occur in several places, other rows for each commit. ``MISOPERATION=write`` runs every value and writes
-the outcomes into ``table``, to be reviewed like code.
+that occur in several places, a third of the rows; a search (``SAMPLE=<seed>``) runs others. ``MISOPERATION=write`` runs
+every value and writes the outcomes into ``table``, to be reviewed like code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FAMILY: Final = re.compile(r"spec(\.template)?(\.metadata|\.spec)?(\.bastion)?(\
 REPEATED: Final = re.compile(r"spec\.bastion\..*\.filter\..*|.*\.(controlPlane|worker)NodesSecurityGroupRules\[\].*")
 """Types that occur in several places: the same code handles each, so only a share of their rows is run."""
 SHARE: Final = 3
-"""One in this number of those rows is run, others for each commit."""
+"""One in this number of those rows is run, always the same ones; others by a search."""
 
 
 def families() -> dict[str, list[Row]]:

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from e2e import sampling
 from e2e.simulation import known
 
 SEEDS: Final = int(os.environ.get("SIMULATION_SEEDS") or "240")
@@ -44,10 +43,8 @@ def simulate(folder: Path, *arguments: str) -> Any:
     return json.loads(report.read_text())
 
 
-def test_no_seed_of_this_commit_breaks_an_invariant(tmp_path: Path) -> None:
-    first = int(sampling.seed()[:7], 16) if sampling.seed() != "no commit" else 1
-
-    outcomes = simulate(tmp_path, "--seeds", str(SEEDS), "--first", str(first), "--reduce")
+def test_none_of_the_first_seeds_breaks_an_invariant(tmp_path: Path) -> None:
+    outcomes = simulate(tmp_path, "--seeds", str(SEEDS), "--first", "1", "--reduce")
 
     broken = [outcome["text"] for outcome in outcomes if outcome["invariant"]]
     assert len(outcomes) == SEEDS
