@@ -25,7 +25,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build unit test test-unit test-integration gate test-full check docs docs-serve format rig-up rig-down crash crash-sample topology upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom quick code audit audit-report
+.PHONY: help venv build unit test test-unit test-integration gate test-full check docs docs-serve format rig-up rig-down crash crash-sample topology upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom quick code audit audit-report search
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -116,6 +116,12 @@ upgrade: build $(if $(filter lab,$(CLOUD)),openstack-up) ## upgrade from the rel
 
 upgrade-sample: export SAMPLE ?= gate
 upgrade-sample: upgrade ## as much of it as two minutes allow, other parts for each commit
+
+# How long make search lasts.
+SECONDS ?= 900
+
+search: build ## search with fresh seeds: simulated runs, redaction, failed routes, crashes, upgrades (SECONDS=900; SEED=<the first one>)
+	$(BIN)/python -m tools.search --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 SEEDS ?= 100
 FIRST ?= 1

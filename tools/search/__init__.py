@@ -1,0 +1,1 @@
+"""Searches for defects with fresh seeds."""
