@@ -18,6 +18,7 @@ import requests
 
 from capo.local import layout, ports
 from capo.local.binaries import Binaries, cache_folder
+from capo.local.errors import NotReadyError, ProcessDiedError
 from capo.local.modules import MANIFESTS
 from capo.local.processes import started_at
 from capo.local.rig import Rig
@@ -79,7 +80,12 @@ def running_rig(rigs: Path, purpose: str, part: Part = "all") -> Iterator[Rig]:
     """
     made = Rig(session_folder(rigs, purpose), say=print)
     try:
-        made.up(part)
+        try:
+            made.up(part)
+        except (NotReadyError, ProcessDiedError) as error:
+            print(f"{error}\nstarting it once more: else all tests of this process fail")
+            made.down(wipe=True)
+            made.up(part)
         yield made
     finally:
         made.down(wipe=True)

@@ -23,6 +23,7 @@ from e2e.crash.scenarios import Scenario
 from e2e.crash.session import CrashSession
 from e2e.crash.staleness import STALE_WAYS
 from environments.kube_proxy import KUBERNETES_WAYS, How, Strike
+from environments.manager_process import NotReachedError
 
 AT_ONCE: Final = int(os.environ.get("CRASH_AT_ONCE", "6"))
 LATE: Final = "killed-and-the-effect-is-late"
@@ -89,12 +90,14 @@ class Outcome:
 
     Args:
         fault: the failed assertion, empty if none.
+        is_late: whether it is a wait that timed out, with nothing created twice.
         struck: whether the write was reached.
     """
 
     fault: str
     struck: bool
     seconds: float
+    is_late: bool = False
 
 
 def play(made: CrashEnvironment, scenario: Scenario, point: Point | None) -> tuple[Undisturbed, bool]:
@@ -210,10 +213,19 @@ class FaultMatrix:
                 self.outcomes[point] = Outcome(OUTDATED, struck=False, seconds=0.0)
         return [point for point in listed if point in existing]
 
-    def failures(self, scenario: Scenario, way: str) -> list[str]:
-        """Return the failures of the runs of a scenario and a way."""
+    def require_no_failures(self, scenario: Scenario, way: str) -> None:
+        """Require that no run of a scenario and a way failed.
+
+        Raises:
+            NotReachedError: those that failed were late.
+            AssertionError: one failed otherwise.
+        """
         ours = sorted(p for p in self.outcomes if (p.scenario, p.way) == (scenario.name, way))
-        return [f"{point}: {self.outcomes[point].fault}" for point in ours if self.outcomes[point].fault]
+        failed = {point: self.outcomes[point] for point in ours if self.outcomes[point].fault}
+        text = "\n\n".join(f"{point}: {outcome.fault}" for point, outcome in failed.items())
+        if failed:
+            kind = NotReachedError if all(outcome.is_late for outcome in failed.values()) else AssertionError
+            raise kind(f"{len(failed)} of {len(ours)} runs failed\n{text}")
 
     def number(self, scenario: Scenario, way: str) -> tuple[int, int]:
         """Return the number of runs of a scenario and a way, and how many of them reached their write."""
@@ -229,17 +241,21 @@ class FaultMatrix:
 
     def _outcome(self, scenario: Scenario, point: Point) -> Outcome:
         began_s = time.monotonic()
-        fault, struck = "", False
+        fault, struck, is_late = "", False, False
+        expected = self.undisturbed[scenario.name].made
         try:
             flags = (f"--ambiguous-create-window={LATE_WINDOW_S}s",) if point.way == LATE else ()
             with crash_environment(self.ground, *flags, with_proxy=point.way not in CLOUD_WAYS) as made:
-                found, struck = play(made, scenario, point)
-            expected = self.undisturbed[scenario.name].made
+                try:
+                    found, struck = play(made, scenario, point)
+                except NotReachedError:
+                    is_late = not made.signature() - expected
+                    raise
             if found.made != expected:
                 fault = f"made {dict(found.made - expected)} too many, {dict(expected - found.made)} too few"
         except Exception as error:  # noqa: BLE001 - one run that fails must not hide the others
             fault = f"{type(error).__name__}: {error}"
-        return Outcome(fault, struck, time.monotonic() - began_s)
+        return Outcome(fault, struck, time.monotonic() - began_s, is_late)
 
 
 def in_turn(groups: Sequence[Sequence[Point]], seed: str) -> list[Point]:

@@ -9,9 +9,10 @@ import pytest
 
 from e2e import sampling
 from e2e.crash import fault_matrix, gate
-from e2e.crash.fault_matrix import CLOUD_WAYS, WAYS, FaultMatrix, Point, Undisturbed
+from e2e.crash.fault_matrix import CLOUD_WAYS, WAYS, FaultMatrix, Outcome, Point, Undisturbed
 from e2e.crash.scenarios import SCENARIOS
 from e2e.crash.session import CrashSession
+from environments.manager_process import NotReachedError
 
 LISTED = [Point.of(name) for name in sampling.read(gate.FOLDER)]
 THREE_WRITES = Undisturbed(collections.Counter(), ["POST", "PUT", "DELETE"], kubernetes_writes=20)
@@ -54,6 +55,18 @@ def test_a_listed_write_that_does_not_exist_any_more_fails_and_says_what_to_do()
     chosen = matrix._chosen([THREE_WRITES.points(gone.scenario, gone.way)])
 
     assert chosen == []
-    (failure,) = matrix.failures(SCENARIOS[0], gone.way)
-    assert f"{gone}: there is no such write any more" in failure
-    assert "SAMPLE=write make crash" in failure
+    with pytest.raises(AssertionError, match=f"{gone}: there is no such write any more.*SAMPLE=write make crash"):
+        matrix.require_no_failures(SCENARIOS[0], gone.way)
+
+
+@pytest.mark.parametrize(("second", "kind"), [(True, NotReachedError), (False, AssertionError)], ids=["late", "wrong"])
+def test_runs_are_late_only_if_all_that_failed_are(second: bool, kind: type[AssertionError]) -> None:
+    scenario = SCENARIOS[0]
+    matrix = FaultMatrix(cast(CrashSession, None))
+    for write, is_late in enumerate((True, second), start=1):
+        matrix.outcomes[Point(scenario.name, "answer-lost", write)] = Outcome("not within 180 s", True, 1.0, is_late)
+
+    with pytest.raises(AssertionError) as raised:
+        matrix.require_no_failures(scenario, "answer-lost")
+
+    assert raised.type is kind

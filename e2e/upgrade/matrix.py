@@ -24,6 +24,7 @@ from e2e.upgrade.environment import Facts, UpgradeEnvironment, differences, upgr
 from e2e.upgrade.installation import Installation, Version
 from environments.kube_proxy import Strike
 from environments.manager_launcher import ManagerLauncher
+from environments.manager_process import NotReachedError
 
 AT_ONCE: Final = 6
 HELD_S: Final = 1.0
@@ -141,6 +142,7 @@ class Run:
     expected: Undisturbed | None = None
     found: Undisturbed | None = None
     fault: str = ""
+    is_late: bool = False
     is_reached: bool = False
     seconds: float = 0.0
 
@@ -158,7 +160,7 @@ class Run:
         try:
             next(self._parts, None)
         except Exception as error:  # noqa: BLE001 - one run that fails must not hide the others
-            self.fault = f"{type(error).__name__}: {error}"
+            self.fault, self.is_late = f"{type(error).__name__}: {error}", isinstance(error, NotReachedError)
         self.seconds += time.monotonic() - began_s
 
     def _play_legs(self) -> Iterator[None]:
@@ -350,10 +352,20 @@ class Matrix:
         places += [(KILLED_AT_KUBERNETES, write) for write in range(1, known.kubernetes_writes + 1)]
         return [Point(route, situation, ways[(turn + write) % len(ways)], write) for ways, write in places]
 
-    def failures(self, route: str, situation: str) -> list[str]:
-        """Return the failures of the runs of a route and a situation, undisturbed ones included."""
+    def require_no_failures(self, route: str, situation: str) -> None:
+        """Require that no run of a route and a situation failed, nor an undisturbed one.
+
+        Raises:
+            NotReachedError: those that failed were late.
+            AssertionError: one failed otherwise.
+        """
         undisturbed = [fault for (name, _), fault in self.faults.items() if name == situation]
-        return undisturbed + [f"{run.point}: {run.fault}" for run in self.runs_of(route, situation) if run.fault]
+        failed = [run for run in self.runs_of(route, situation) if run.fault]
+        texts = undisturbed + [f"{run.point}: {run.fault}" for run in failed]
+        if texts:
+            is_late = not undisturbed and all(run.is_late for run in failed)
+            kind = NotReachedError if is_late else AssertionError
+            raise kind(f"{len(texts)} failures\n" + "\n\n".join(texts))
 
     def runs_of(self, route: str, situation: str) -> list[Run]:
         """Return the runs of a route and a situation."""

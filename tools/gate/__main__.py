@@ -167,6 +167,7 @@ def run(lanes: Sequence[Sequence[Part]]) -> int:
     gate.run()
     reasons = [f"{result.part.name}: {result.verdict}" for result in gate.results.values() if not result.is_good]
     reasons = stopped + reasons or gate.rerun_late()
+    gate.runner.end_staying()
     results = list(gate.results.values())
     print_table(results)
     if reasons:

@@ -17,6 +17,12 @@ from tools.gate.plugin import OUTCOMES_VARIABLE
 
 FOLDER: Final = Path("build/gate")
 POLL_S: Final = 0.2
+UP_VARIABLE: Final = "GATE_UP"
+"""The file that a part which stays touches when it is up."""
+END_S: Final = 120.0
+"""For a part that stays, to end after its input has ended."""
+LAB: Final = ("CLOUD=lab", "LAB_HELD=1")
+"""Variables of targets on the real services, which another part holds for all of them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +34,7 @@ class Part:
         needs: names of parts that have to pass before this one begins.
         niceness: what only computes gives way to what others wait for.
         has_tests: whether it writes outcomes.
+        stays: whether it is started with a command that touches a file when it is up, and goes on until its input ends.
     """
 
     name: str
@@ -35,6 +42,7 @@ class Part:
     needs: tuple[str, ...] = ()
     niceness: int = 0
     has_tests: bool = True
+    stays: bool = False
 
     @property
     def log(self) -> Path:
@@ -62,15 +70,10 @@ LANES: Final[Sequence[Sequence[Part]]] = (
         Part("upgrade", ("upgrade-sample",), needs=("build",)),
     ),
     (
-        Part("lab", ("openstack-up",), has_tests=False),
-        Part("lab-contract", ("contract", "CLOUD=lab"), needs=("lab",)),
-        Part("lab-servers", ("servers", "CLOUD=lab"), needs=("build", "lab")),
-        Part(
-            "lab-demo",
-            ("demo", "CLOUD=lab", "DEMO_FLAGS=--state .demo-lab"),
-            needs=("build", "lab"),
-            has_tests=False,
-        ),
+        Part("lab", ("openstack-hold",), has_tests=False, stays=True),
+        Part("lab-contract", ("contract", *LAB), needs=("lab",)),
+        Part("lab-servers", ("servers", *LAB), needs=("build", "lab")),
+        Part("lab-demo", ("demo", *LAB, "DEMO_FLAGS=--state .demo-lab"), needs=("build", "lab"), has_tests=False),
     ),
 )
 """The parts of a lane run one after the other; the lanes beside one another. All but the first lane mostly wait."""
@@ -130,34 +133,47 @@ class Runner:
         """Run until a time of the monotonic clock."""
         self._ends_s = ends_s
         self._running: set[int] = set()
+        self._staying: list[subprocess.Popen[bytes]] = []
 
     def run(self, part: Part, **environment: str) -> Result:
-        """Run a part until it ends."""
+        """Run a part until it ends, or is up if it stays."""
         if time.monotonic() > self._ends_s:
             return Result(part, None)
         began_s = time.monotonic()
-        part.outcomes.unlink(missing_ok=True)
+        up = FOLDER / f"{part.name}.up"
+        for old in (part.outcomes, up):
+            old.unlink(missing_ok=True)
+        files = {OUTCOMES_VARIABLE: str(part.outcomes.absolute()), UP_VARIABLE: str(up.absolute())}
         with part.log.open("wb") as log:
             process = subprocess.Popen(
                 ["nice", "-n", str(part.niceness), "make", *part.target],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if part.stays else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, OUTCOMES_VARIABLE: str(part.outcomes.absolute()), **environment},
+                env={**os.environ, **files, **environment},
                 start_new_session=True,
             )
         self._running.add(process.pid)
         pid, status, used = os.wait4(process.pid, os.WNOHANG)
-        while not pid:
+        while not pid and not up.exists():
             if time.monotonic() > self._ends_s:
                 self.kill()
             time.sleep(POLL_S)
             pid, status, used = os.wait4(process.pid, os.WNOHANG)
         self._running.discard(process.pid)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+        else:
+            self._staying.append(process)
         document = json.loads(part.outcomes.read_text(encoding="utf-8")) if part.outcomes.exists() else {}
         seconds = time.monotonic() - began_s
-        return Result(part, process.returncode, seconds, used.ru_utime + used.ru_stime, document)
+        return Result(part, process.returncode or 0, seconds, used.ru_utime + used.ru_stime, document)
+
+    def end_staying(self) -> None:
+        """End the parts that stay."""
+        for process in self._staying:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=END_S)
 
     def kill(self) -> None:
         """Kill what runs, and start nothing more; rigs are sessions of their own, which the next gate removes."""

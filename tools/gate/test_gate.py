@@ -12,7 +12,7 @@ import pytest
 
 from capo.local.processes import started_at
 from tools.gate import __main__ as gate
-from tools.gate.parts import LANES, Part
+from tools.gate.parts import FOLDER, LANES, UP_VARIABLE, Part
 from tools.gate.plugin import ONLY_VARIABLE, OUTCOMES_VARIABLE
 
 MAKEFILE: Final = f"""
@@ -38,7 +38,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Makefile").write_text(MAKEFILE, encoding="utf-8")
     (tmp_path / "tools" / "gate").mkdir(parents=True)
-    (tmp_path / gate.FOLDER).mkdir(parents=True)
+    (tmp_path / FOLDER).mkdir(parents=True)
     (tmp_path / gate.LATE_LIST).write_text("", encoding="utf-8")
 
     def said(name: str, document: dict[str, Any], status: int | None = None) -> None:
@@ -153,6 +153,17 @@ def test_what_runs_when_the_time_is_over_is_killed_and_named(
     assert gate.run([[part("hangs")]]) == 1
     assert "FAILED: hangs: failed" in capsys.readouterr().out
     assert started_at(int(Path("pid").read_text(encoding="utf-8"))) is None
+
+
+def test_a_part_that_stays_ends_after_all_others(write: Write) -> None:
+    write("one", outcomes(passed=1))
+    makefile = Path("Makefile")
+    stays = f'\nstays:\n\ttouch "$${UP_VARIABLE}" && cat && echo ended >ended\n'
+    makefile.write_text(makefile.read_text(encoding="utf-8") + stays, encoding="utf-8")
+
+    lab = Part("stays", ("stays",), has_tests=False, stays=True)
+    assert gate.run([[lab, part("one", "stays")]]) == 0
+    assert Path("ended").exists()
 
 
 @pytest.mark.lint

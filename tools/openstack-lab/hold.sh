@@ -26,7 +26,7 @@ if [ -e "$mine" ]; then   # we have the lock, so whoever wrote it was killed
 fi
 python3 "$here/labctl.py" running || touch "$mine"
 "$here/up.sh" 8>&-
-setpriv --pdeathsig TERM "$@" 8>&- &
+setpriv --pdeathsig TERM "$@" <&0 8>&- & # without <&0 bash gives it /dev/null
 command=$!
 wait "$command" && status=0 || status=$?
 command=
