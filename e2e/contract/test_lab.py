@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -235,14 +237,19 @@ def lab(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def hold(lab: Path, command: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextlib.contextmanager
+def hold(lab: Path, command: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
         [str(lab / "hold.sh"), "sh", "-c", command],
         env={**os.environ, "LAB_DIR": str(lab)},
         stdout=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def calls(lab: Path) -> list[str]:
@@ -287,6 +294,20 @@ def test_interrupted_command_ends_before_its_lab_is_stopped(lab: Path) -> None:
         assert held.wait(60) == 143
 
     assert calls(lab) == ["up", "ended", "down"]
+
+
+def test_lab_is_held_until_the_process_that_writes_to_the_command_ends(lab: Path) -> None:
+    with hold(lab, "echo here; exec cat") as held:
+        assert held.stdin is not None
+        assert held.stdout is not None
+        held.stdout.readline()
+        held.stdin.write("still here\n")
+        held.stdin.flush()
+        assert held.stdout.readline() == "still here\n"
+        held.stdin.close()
+        assert held.wait(60) == 0
+
+    assert calls(lab) == ["up", "down"]
 
 
 def test_second_user_of_a_lab_waits_for_the_first_and_says_so(lab: Path) -> None:
