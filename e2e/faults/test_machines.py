@@ -1,7 +1,7 @@
 """Conditions of a Machine whose server cannot be created, and its recovery once the cause is fixed.
 
-The scenarios of this folder run in parallel, so each of its files takes as long as the longest one: the manager is
-observed for a minute, and it lists servers once a minute.
+The scenarios of this folder run in parallel, and the longest one takes more than a minute: a failure is observed for a
+minute of real time, and servers are listed once a minute.
 """
 
 from __future__ import annotations

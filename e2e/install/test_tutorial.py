@@ -26,7 +26,7 @@ LIMIT_S = 500
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """Yield the output of each block of commands, all of them typed into one shell.
 
-    It takes as long as the page says, two minutes: a rig is started, Cluster API connects to a new cluster only after
+    It takes up to two minutes, as the page says: a rig is started, Cluster API connects to a new cluster only after
     30 s, and a bastion is created and replaced.
     """
     folder = tmp_path_factory.mktemp("tutorial")
