@@ -32,7 +32,7 @@ LATE_FOLDER: Final = Path("build/late")
 LATE_LIST: Final = Path("tools/gate/late.txt")
 """Tests that were late before, a line each: date and test. One of them does not run again until it is mended."""
 LATE_LIMIT: Final = 3
-"""More late events than this in one gate are a failure."""
+"""More late tests than this in one gate are a failure."""
 TAIL_LINES: Final = 60
 SLOWEST: Final = 30
 
@@ -82,9 +82,8 @@ class Gate:
         known = {line.partition(" ")[2].strip() for line in LATE_LIST.read_text(encoding="utf-8").splitlines()}
         if again := sorted(known & set(tests)):
             return [f"late once more, and not mended since ({LATE_LIST}): {test}" for test in again]
-        events = {each["event"] for failures in late.values() for each in failures}
-        if len(events) > LATE_LIMIT:
-            return [f"late {len(events)} times, which is more than {LATE_LIMIT}"]
+        if len(tests) > LATE_LIMIT:
+            return [f"late {len(tests)} times, which is more than {LATE_LIMIT}"]
         return [text for name, failures in late.items() for text in self._rerun(self.results[name].part, failures)]
 
     def _rerun(self, part: Part, failures: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -108,7 +108,7 @@ class Result:
     @property
     def late(self) -> list[Mapping[str, Any]]:
         """Return its tests that were late."""
-        return [failure for failure in self.failures if failure["event"]]
+        return [failure for failure in self.failures if failure["rerun"]]
 
     @property
     def verdict(self) -> str:

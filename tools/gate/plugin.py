@@ -39,7 +39,8 @@ SLOWEST: Final = 60
 """Number of slow phases of tests in the outcomes."""
 
 State = Literal["passed", "skipped", "failed"]
-FAILED_IN_CHAIN: Final = pytest.StashKey[dict[str, str]]()
+FAILED_IN_CHAIN: Final = pytest.StashKey[dict[Path, str]]()
+BROKEN_FIXTURES: Final = pytest.StashKey[list[tuple[BaseException, str]]]()
 
 
 def group(nodeid: str) -> str:
@@ -63,15 +64,14 @@ class Failure:
     """A test that failed.
 
     Attributes:
-        event: equal for failures of one cause (a fixture fails each test that needs it); empty if it is not late.
         text: what pytest prints about it.
-        rerun: the tests to run again if it is late: its group, since a test may look at what others have left.
+        rerun: the tests to run again if it is late: its group, since a test may look at what others have left. Empty if
+            it is not late.
     """
 
     test: str
-    event: str
     text: str
-    rerun: list[str]
+    rerun: list[str] = dataclasses.field(default_factory=list)
 
 
 class Outcomes:
@@ -91,8 +91,7 @@ class Outcomes:
             failure = next(each for each in self._failures if each.test == report.nodeid)
             failure.text += f"\n\n{report.when}:\n{report.longreprtext}"
         elif report.failed:
-            event, rerun = getattr(report, "late", ("", []))
-            self._failures.append(Failure(report.nodeid, event, report.longreprtext, rerun))
+            self._failures.append(Failure(report.nodeid, report.longreprtext, getattr(report, "rerun", [])))
             self._states[report.nodeid] = "failed"
         elif report.skipped or report.when == "call":
             self._states.setdefault(report.nodeid, report.outcome)
@@ -100,16 +99,16 @@ class Outcomes:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Add a file that cannot be imported."""
         if report.failed:
-            self._failures.append(Failure(report.nodeid, "", report.longreprtext, []))
+            self._failures.append(Failure(report.nodeid, report.longreprtext))
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Add an error of pytest itself, after which it may exit with 0."""
-        self._failures.append(Failure("pytest", "", str(excrepr), []))
+        self._failures.append(Failure("pytest", str(excrepr)))
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the file."""
         if missing := session.testscollected - len(self._states):
-            self._failures.append(Failure("pytest", "", f"{missing} collected tests have no outcome", []))
+            self._failures.append(Failure("pytest", f"{missing} collected tests have no outcome"))
         document = {
             "status": int(exitstatus),
             "tests": self._states,
@@ -152,24 +151,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test if one before it in its chain failed."""
-    failed = item.session.stash.setdefault(FAILED_IN_CHAIN, {}).get(group(item.nodeid))
+    """Skip a test if one before it in its file failed, and it builds on them."""
+    failed = item.session.stash.setdefault(FAILED_IN_CHAIN, {}).get(item.path)
     if failed and item.get_closest_marker("incremental"):
         pytest.skip(f"needs {failed}")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Note a failure in the test's chain, and whether it is late."""
+    """Note what fails other tests as well, and whether a failure is late."""
     report = yield
     if not report.failed or call.excinfo is None:
         return report
-    if item.get_closest_marker("incremental"):
-        item.session.stash.setdefault(FAILED_IN_CHAIN, {}).setdefault(group(item.nodeid), item.name)
     error = call.excinfo.value
+    broken = item.session.stash.setdefault(BROKEN_FIXTURES, [])
+    # pytest keeps the exception of a fixture that failed, and raises the same one for each test that needs it.
+    if known := next((test for known, test in broken if known is error), None):
+        report.outcome, report.longrepr = (
+            "skipped",
+            (str(item.path), 0, f"Skipped: needs a fixture that failed in {known}"),
+        )
+        return report
+    if call.when == "setup":
+        broken.append((error, item.name))
+    if item.get_closest_marker("incremental"):
+        item.session.stash.setdefault(FAILED_IN_CHAIN, {}).setdefault(item.path, item.name)
     if is_late(error) and any(map(item.get_closest_marker, REAL_PROCESSES)):
-        # pytest keeps the exception of a fixture that failed, and raises the same one for each test that needs it.
-        event = f"{os.getpid()} {id(error)}" if call.when == "setup" else item.nodeid
-        same = [each.nodeid for each in item.session.items if group(each.nodeid) == group(item.nodeid)]
-        report.late = (event, same)
+        report.rerun = [each.nodeid for each in item.session.items if group(each.nodeid) == group(item.nodeid)]
     return report

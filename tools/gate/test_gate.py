@@ -26,8 +26,8 @@ Write = Callable[..., None]
 
 def outcomes(passed: int = 0, late: int = 0, wrong: int = 0) -> dict[str, Any]:
     """Return the outcomes of a part."""
-    names = {**{f"late-{i}": f"event {i}" for i in range(late)}, **{f"wrong-{i}": "" for i in range(wrong)}}
-    failures = [{"test": name, "event": event, "text": "text", "rerun": [name]} for name, event in names.items()]
+    names = {f"late-{i}": [f"late-{i}"] for i in range(late)} | {f"wrong-{i}": [] for i in range(wrong)}
+    failures = [{"test": name, "text": "text", "rerun": rerun} for name, rerun in names.items()]
     tests = {**{f"passed-{i}": "passed" for i in range(passed)}, **dict.fromkeys(names, "failed")}
     return {"status": 1 if names else 0, "tests": tests, "failures": failures, "slowest": [["slow (call)", 3.0]]}
 
@@ -88,7 +88,7 @@ def test_a_late_test_that_fails_again_fails_the_gate(write: Write, capsys: pytes
 @pytest.mark.parametrize(
     ("document", "listed"),
     [
-        pytest.param(outcomes(passed=1, late=4), "", id="four late events"),
+        pytest.param(outcomes(passed=1, late=4), "", id="four late tests"),
         pytest.param(outcomes(passed=1, late=1), "2026-11-26 late-0", id="late before"),
         pytest.param(outcomes(passed=1, late=1, wrong=1), "", id="a wrong state beside it"),
         pytest.param({**outcomes(passed=1, late=1), "status": 3}, "", id="an error of pytest beside it"),
