@@ -11,7 +11,7 @@ from capo.local.clusterctl import Clusterctl
 from capo.local.rig import Rig
 from e2e.clusterctl.objects import generated, is_ours, kept_parts
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.incremental]
 
 NEXT = "v1.0.99"
 

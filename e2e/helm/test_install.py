@@ -17,7 +17,7 @@ from capo.local.helm import RELEASE, Helm, HelmError
 from capo.local.rig import Rig
 from environments.manager_process import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.incremental]
 
 
 PLACE = f"--namespace={components.NAMESPACE}"

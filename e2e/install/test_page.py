@@ -27,7 +27,7 @@ from e2e.install.page import Section
 from e2e.install.terminal import CommandError, Terminal
 from environments.manager_process import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.incremental]
 
 
 PAGE = release.CHECKOUT / "docs" / "how-to" / "install.md"

@@ -23,7 +23,7 @@ from e2e.install.terminal import Terminal
 from e2e.operator.registry import serving
 from environments.manager_process import wait_until
 
-pytestmark = pytest.mark.operator
+pytestmark = [pytest.mark.operator, pytest.mark.incremental]
 
 
 REPOSITORY = "registry.example.org/capo"

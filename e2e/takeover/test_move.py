@@ -25,7 +25,7 @@ from e2e.takeover.environment import (
     takeover_environment,
 )
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.incremental]
 
 
 @pytest.fixture(scope="module")

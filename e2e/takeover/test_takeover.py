@@ -20,7 +20,7 @@ from e2e.takeover import go_provider
 from e2e.takeover.cloud import CloudUnderTest
 from e2e.takeover.environment import CLUSTER, NAMESPACE, RECORDED, TakeoverEnvironment, is_known, takeover_environment
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.incremental]
 
 
 CRN = f"{NAMESPACE}-{CLUSTER}"

@@ -25,7 +25,7 @@ from e2e.takeover.cloud import SimulatedCloud, running
 from e2e.takeover.environment import COSTS, NAMESPACE, TakeoverEnvironment, takeover_environment
 from environments.targets import SIMULATOR
 
-pytestmark = [pytest.mark.integration, pytest.mark.topology, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.integration, pytest.mark.topology, pytest.mark.timeout(1200), pytest.mark.incremental]
 
 PLAIN, MANAGED = "plain", "managed"
 SECOND_CLASS = "second"

@@ -20,7 +20,7 @@ from e2e.upgrade.environment import duplicates
 from e2e.upgrade.installation import Installation, Version
 from environments import targets
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800), pytest.mark.incremental]
 
 
 NEXT: Final = "1.0.99"
