@@ -10,7 +10,7 @@ import pytest
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.crash.session import crash_session
-from e2e.upgrade import installation
+from e2e.upgrade import gate, installation
 from e2e.upgrade.installation import Installation, Version
 from e2e.upgrade.matrix import ROLLING_UPDATES, Matrix, Setting
 from environments.manager_launcher import ManagerLauncher
@@ -40,7 +40,7 @@ def setting(
 @pytest.fixture(scope="package")
 def matrix(request: pytest.FixtureRequest, setting: Setting) -> Matrix:
     """Return the completed runs of all selected tests."""
-    made = Matrix(setting, sampling.limit_s(), sampling.seed())
+    made = Matrix(setting, sampling.limit_s(), sampling.seed(), gate.listed)
     params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     wanted = [(each["route"], each["situation"]) for each in params if {"route", "situation"} <= each.keys()]
     request.config.stash[MATRIX] = made

@@ -10,12 +10,13 @@ import collections
 import hashlib
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from capo.local import manifests
+from e2e import sampling
 from e2e.crash.fault_matrix import CLOUD_WAYS, KUBE_WAYS, LATE, LATE_WINDOW_S, summary
 from e2e.crash.fault_matrix import Point as CrashPoint
 from e2e.crash.scenarios import Scenario
@@ -37,6 +38,8 @@ STOPPED: Final = "stopped-during-the-call"
 KILLED_AT_CLOUD: Final = tuple(way for way, effect in CLOUD_WAYS.items() if "kill" in effect)
 KILLED_AT_KUBERNETES: Final = tuple(way for way, how in KUBE_WAYS.items() if how.startswith("kill"))
 AT_CLOUD: Final = (*KILLED_AT_CLOUD, STOPPED)
+UPDATE: Final = f"bring e2e/upgrade/{sampling.LIST} up to date with `{sampling.VARIABLE}={sampling.WRITE} make upgrade`"
+OUTDATED: Final = f"there is no such write any more: {UPDATE}"
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,12 @@ class Point:
     def __str__(self) -> str:
         return f"{self.route}/{self.situation}/{self.way}/{self.write}"
 
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the point of this name."""
+        route, situation, way, write = name.split("/")
+        return cls(route, situation, way, int(write))
+
 
 @dataclass(frozen=True)
 class Undisturbed:
@@ -93,6 +102,10 @@ class Undisturbed:
     facts: Facts
     writes: int
     kubernetes_writes: int
+
+
+References = Mapping[tuple[str, Version], Undisturbed]
+"""The undisturbed results by situation and version."""
 
 
 @dataclass
@@ -264,6 +277,12 @@ def require_same(expected: Facts, found: Facts) -> None:
     assert not lines, "\n".join(lines)
 
 
+def exists(point: Point, undisturbed: References) -> bool:
+    """Return whether the first version has the write of a point when nothing disturbs it."""
+    known = undisturbed[point.situation, ROUTES[point.route][0].version]
+    return point.write <= (known.kubernetes_writes if point.way in KUBE_WAYS else known.writes)
+
+
 @dataclass
 class Matrix:
     """All runs.
@@ -271,12 +290,14 @@ class Matrix:
     Args:
         limit_s: no wave begins after so many seconds; 0: no limit.
         seed: determines the first points, and their ways.
+        listed: returns the points to run, None for all of them.
         faults: failures of undisturbed runs; such a situation is not run disturbed.
     """
 
     setting: Setting
     limit_s: float = 0.0
     seed: str = ""
+    listed: Callable[[References], Sequence[Point] | None] = lambda _undisturbed: None
     undisturbed: dict[tuple[str, Version], Undisturbed] = field(default_factory=dict)
     faults: dict[tuple[str, Version], str] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
@@ -291,12 +312,13 @@ class Matrix:
             self._run_undisturbed(pool, list(scenarios.values()))
             broken = {situation for situation, _ in self.faults}
             pairs = [(route, scenario.name) for route, scenario in wanted if scenario.name not in broken]
-            for points in self.waves(pairs):
+            listed = self.listed(self.undisturbed)
+            for points in self.waves(pairs) if listed is None else waves_of(listed, pairs):
                 if self.limit_s and time.monotonic() - began_s > self.limit_s:
                     self.left_out += points
                     continue
                 runs = [self._run_of(point, scenarios[point.situation]) for point in points]
-                self._play(pool, runs)
+                self._play(pool, [run for run in runs if not run.fault])
                 self.runs += runs
         self.seconds = time.monotonic() - began_s
 
@@ -324,7 +346,10 @@ class Matrix:
 
     def _run_of(self, point: Point, scenario: Scenario) -> Run:
         legs = ROUTES[point.route]
-        return Run(point, scenario, legs, self.setting, self.undisturbed[scenario.name, legs[-1].version])
+        run = Run(point, scenario, legs, self.setting, self.undisturbed[scenario.name, legs[-1].version])
+        if not exists(point, self.undisturbed):
+            run.fault = OUTDATED
+        return run
 
     def _play(self, pool: ThreadPoolExecutor, runs: Sequence[Run]) -> None:
         """Play runs of one route, leg by leg."""
@@ -374,6 +399,15 @@ class Matrix:
     def summary(self) -> list[str]:
         """Return a line for each omitted route, situation and way."""
         return summary(CrashPoint(f"{p.route}/{p.situation}", p.way, p.write) for p in self.left_out)
+
+
+def waves_of(points: Iterable[Point], pairs: Sequence[tuple[str, str]]) -> list[list[Point]]:
+    """Return the points of these pairs of route and situation in waves, one for each route."""
+    by_route: dict[str, list[Point]] = collections.defaultdict(list)
+    for point in points:
+        if (point.route, point.situation) in pairs:
+            by_route[point.route].append(point)
+    return list(by_route.values())
 
 
 def _waves(groups: Sequence[Sequence[Point]]) -> Iterator[tuple[int, list[Point]]]:

@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
+from e2e import sampling
 from e2e.crash.scenarios import Scenario
-from e2e.sampling import LIMIT_VARIABLE
 from e2e.upgrade.matrix import ROUTES, Matrix
 from e2e.upgrade.situations import SITUATIONS
 
@@ -29,5 +29,5 @@ def test_another_version_completes_what_one_began(matrix: Matrix, route: str, si
 
     matrix.require_no_failures(route, situation.name)
     if not runs:
-        pytest.skip(f"left out for time ({LIMIT_VARIABLE})")
+        pytest.skip(f"left out ({sampling.VARIABLE})")
     assert len(runs) < ENOUGH or 2 * reached >= len(runs), f"{reached} of {len(runs)} runs came to their write"
