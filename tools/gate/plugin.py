@@ -65,7 +65,7 @@ class Failure:
 
     Attributes:
         text: what pytest prints about it.
-        rerun: the tests to run again if it is late: its group, since a test may look at what others have left. Empty if
+        rerun: the tests to run again if it is late: its group, since a test may depend on what others left. Empty if
             it is not late.
     """
 
