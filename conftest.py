@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,7 +20,16 @@ LEFT_BY_KOPF: Final = (
 RUN_KOPF: Final = ("capo/engine/tests/", "capo/cli/tests/test_run.py")
 """Unit tests that run it. What it left is collected at the end of each file, so that no other test finds it."""
 
-LONGEST: Final = "e2e/takeover/"
+LONGEST: Final = (
+    "e2e/takeover/test_move.py",
+    "e2e/upgrade/test_clusterctl.py",
+    "e2e/install/test_tutorial.py",
+    "e2e/machines/test_health.py",
+    "e2e/takeover/test_takeover.py",
+    "e2e/faults/",
+    "e2e/clusterctl/",
+    "e2e/servers/",
+)
 """Integration tests that run before the others: at the end one process would wait minutes for the other."""
 
 pytest_plugins = ("capo.local.testing", "tools.gate.plugin")
@@ -45,10 +55,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_turn)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Draw the same jitter in each run, but not the free ports of real processes, which others would draw as well."""
+    if not item.get_closest_marker("integration"):
+        random.seed(item.nodeid)
+
+
 def _turn(item: pytest.Item) -> int:
+    """Return 0 for a unit test, and for others a number that is lower the longer their group takes."""
     if not item.get_closest_marker("integration"):
         return 0
-    return 1 if item.nodeid.startswith(LONGEST) else 2
+    return next((turn for turn, name in enumerate(LONGEST, 1) if item.nodeid.startswith(name)), len(LONGEST) + 1)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -88,10 +88,10 @@ class CrashEnvironment(NamespaceEnvironment):
         return [call for call in calls if call.project_id == self.tenant.project_id]
 
     def inventory(self) -> Inventory:
-        """Return everything in this project by kind and id."""
+        """Return everything in this project by kind and id; a kind without resources is empty."""
         found = inventory(self.ground.simulator)
         mine = {kind: {i: x for i, x in items.items() if self._is_mine(x)} for kind, items in found.items()}
-        return {kind: items for kind, items in mine.items() if items}
+        return collections.defaultdict(dict, {kind: items for kind, items in mine.items() if items})
 
     def _is_mine(self, item: Json) -> bool:
         places = ("project_id", "tenant_id", "os-vol-tenant-attr:tenant_id")

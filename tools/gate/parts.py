@@ -21,6 +21,8 @@ UP_VARIABLE: Final = "GATE_UP"
 """The file that a part which stays touches when it is up."""
 END_S: Final = 120.0
 """For a part that stays, to end after its input has ended."""
+GOGC: Final = "300"
+"""For the garbage collector of API servers: a quarter less of the processors, and 950 MiB each instead of 590."""
 LAB: Final = ("CLOUD=lab", "LAB_HELD=1")
 """Variables of targets on the real services, which another part holds for all of them."""
 
@@ -150,7 +152,7 @@ class Runner:
                 stdin=subprocess.PIPE if part.stays else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **files, **environment},
+                env={"GOGC": GOGC, **os.environ, **files, **environment},
                 start_new_session=True,
             )
         self._running.add(process.pid)

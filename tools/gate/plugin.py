@@ -22,7 +22,7 @@ from capo.local import components
 from capo.local.errors import NotReadyError, ProcessDiedError
 from environments.manager_process import NotReachedError
 
-TOGETHER: Final = ("e2e/clusterctl/", "e2e/contract/", "e2e/faults/", "e2e/install/", "e2e/servers/")
+TOGETHER: Final = ("e2e/clusterctl/", "e2e/contract/", "e2e/faults/", "e2e/servers/")
 """Folders whose tests share what takes long to start, or count what the tests of all files did.
 
 The last test of the contract suite asks whether the tests of all its files, together, received what is recorded. In
