@@ -60,16 +60,16 @@ class Part:
 LANES: Final[Sequence[Sequence[Part]]] = (
     (
         Part("check", ("check",)),
-        Part("unit", ("test-unit",), niceness=5),
+        Part("unit", ("test-unit",), niceness=10),
     ),
     (
         Part("build", ("build",), has_tests=False),
-        Part("integration", ("test-integration",), needs=("build",)),
+        Part("integration", ("test-integration",), needs=("build",), niceness=5),
         Part("demo", ("demo",), needs=("build",), has_tests=False),
     ),
     (
-        Part("crash", ("crash-sample",), needs=("build",)),
-        Part("upgrade", ("upgrade-sample",), needs=("build",)),
+        Part("crash", ("crash-sample",), needs=("build",), niceness=5),
+        Part("upgrade", ("upgrade-sample",), needs=("build",), niceness=5),
     ),
     (
         Part("lab", ("openstack-hold",), has_tests=False, stays=True),
