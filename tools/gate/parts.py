@@ -58,10 +58,8 @@ class Part:
 
 
 LANES: Final[Sequence[Sequence[Part]]] = (
-    (
-        Part("check", ("check",)),
-        Part("unit", ("test-unit",), niceness=10),
-    ),
+    (Part("check", ("check",), niceness=5),),
+    (Part("unit", ("test-unit",), niceness=10),),
     (
         Part("build", ("build",), has_tests=False),
         Part("integration", ("test-integration",), needs=("build",), niceness=5),
@@ -78,7 +76,7 @@ LANES: Final[Sequence[Sequence[Part]]] = (
         Part("lab-demo", ("demo", *LAB, "DEMO_FLAGS=--state .demo-lab"), needs=("build", "lab"), has_tests=False),
     ),
 )
-"""The parts of a lane run one after the other; the lanes beside one another. All but the first lane mostly wait."""
+"""The parts of a lane run one after the other; the lanes beside one another, since most of them wait."""
 
 
 @dataclasses.dataclass(frozen=True)
