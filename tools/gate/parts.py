@@ -23,6 +23,8 @@ END_S: Final = 120.0
 """For a part that stays, to end after its input has ended."""
 GOGC: Final = "300"
 """For the garbage collector of API servers: a quarter less of the processors, and 950 MiB each instead of 590."""
+FIRST: Final = -10
+"""Niceness of the real services: an operation passes through a dozen of their processes, and waits for each."""
 LAB: Final = ("CLOUD=lab", "LAB_HELD=1")
 """Variables of targets on the real services, which another part holds for all of them."""
 
@@ -58,22 +60,28 @@ class Part:
 
 
 LANES: Final[Sequence[Sequence[Part]]] = (
-    (Part("check", ("check",), niceness=5),),
+    (Part("check", ("check",)),),
     (Part("unit", ("test-unit",), niceness=10),),
     (
         Part("build", ("build",), has_tests=False),
-        Part("integration", ("test-integration",), needs=("build",), niceness=5),
+        Part("integration", ("test-integration",), needs=("build",)),
         Part("demo", ("demo",), needs=("build",), has_tests=False),
     ),
     (
-        Part("crash", ("crash-sample",), needs=("build",), niceness=5),
-        Part("upgrade", ("upgrade-sample",), needs=("build",), niceness=5),
+        Part("crash", ("crash-sample",), needs=("build",)),
+        Part("upgrade", ("upgrade-sample",), needs=("build",)),
     ),
     (
-        Part("lab", ("openstack-hold",), has_tests=False, stays=True),
-        Part("lab-contract", ("contract", *LAB), needs=("lab",)),
-        Part("lab-servers", ("servers", *LAB), needs=("build", "lab")),
-        Part("lab-demo", ("demo", *LAB, "DEMO_FLAGS=--state .demo-lab"), needs=("build", "lab"), has_tests=False),
+        Part("lab", ("openstack-hold",), niceness=FIRST, has_tests=False, stays=True),
+        Part("lab-contract", ("contract", *LAB), needs=("lab",), niceness=FIRST),
+        Part("lab-servers", ("servers", *LAB), needs=("build", "lab"), niceness=FIRST),
+        Part(
+            "lab-demo",
+            ("demo", *LAB, "DEMO_FLAGS=--state .demo-lab"),
+            needs=("build", "lab"),
+            niceness=FIRST,
+            has_tests=False,
+        ),
     ),
 )
 """The parts of a lane run one after the other; the lanes beside one another, since most of them wait."""
@@ -154,6 +162,9 @@ class Runner:
                 start_new_session=True,
             )
         self._running.add(process.pid)
+        # Where sessions are groups of the scheduler, niceness counts between the processes of one session alone.
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{process.pid}/autogroup").write_text(str(part.niceness), encoding="utf-8")
         pid, status, used = os.wait4(process.pid, os.WNOHANG)
         while not pid and not up.exists():
             if time.monotonic() > self._ends_s:

@@ -102,6 +102,14 @@ def environment(more=None):
     return env
 
 
+def keep_niceness(pid):
+    """Give the session that pid leads our own niceness."""
+    try:   # where sessions are groups of the scheduler, it counts between processes of one session alone
+        pathlib.Path(f'/proc/{pid}/autogroup').write_text(str(os.nice(0)))
+    except OSError:
+        pass
+
+
 def start(name, argv, env=None):
     pid = recorded(name)
     if pid:
@@ -113,6 +121,7 @@ def start(name, argv, env=None):
                                 env=environment(env), cwd=VAR,
                                 stdin=subprocess.DEVNULL, stdout=log,
                                 stderr=log, start_new_session=True)
+    keep_niceness(proc.pid)
     (RUN / f'{name}.pid').write_text(f'{proc.pid} {start_time(proc.pid)}')
 
 
