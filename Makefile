@@ -28,7 +28,7 @@ KEEP ?=
 export PYTHONHASHSEED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build unit test test-unit test-integration gate openstack-hold test-full check docs docs-serve format rig-up rig-down crash crash-sample topology upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom quick code audit audit-report search
+.PHONY: help venv build unit test test-unit test-integration gate openstack-hold test-full check docs docs-serve format rig-up rig-down crash crash-sample topology upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench soak demo demo-end release changelog lock image image-verify image-multi-arch sbom quick code audit audit-report search
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -38,7 +38,7 @@ $(STAMP): pyproject.toml image/simulator.txt
 	@rm -f $@
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
 	sed -n 's/^\([a-z0-9.-]*==[^ ]*\).*/\1/p' image/simulator.txt >$(VENV)/constraints.txt # the tests run on the image's versions
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[demo]' --group dev \
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[demo,operator]' --group dev \
 	  --constraint $(VENV)/constraints.txt
 	@touch $@
 
@@ -151,6 +151,9 @@ demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and 
 
 bench: build ## measure what 1, 10 and 100 machines cost, and write it into docs/benchmarks (a quarter of an hour)
 	$(BIN)/python -m tools.bench $(BENCH_FLAGS)
+
+soak: build ## ten minutes of churn at 300 machines, in which nothing may grow (SOAK_FLAGS="--minutes 240 --machines 1000": the long form)
+	$(BIN)/python -m tools.soak $(if $(SOAK_FLAGS),$(SOAK_FLAGS),--minutes 10 --machines 300 --clusters 30 --hurry 2 --out build/soak)
 
 demo-end: $(STAMP) ## delete the cluster that KEEP=1 left up
 	$(BIN)/capo demo --cloud $(CLOUD) --end

@@ -108,6 +108,10 @@ CloudText = Annotated[str, Schema(max_length=255)]
 CloudName = Annotated[NonEmpty, Schema(max_length=255)]
 Address = Annotated[str, Schema(max_length=64)]
 """An IP address or CIDR, which Neutron stores in 64 characters."""
+Ipv6Mode = Annotated[str, Schema(enum=("slaac", "dhcpv6-stateful", "dhcpv6-stateless"))]
+"""How hosts get their addresses of IPv6, as Neutron names it."""
+IPFamily = Annotated[str, Schema(enum=("IPv4", "IPv6"))]
+"""An IP version, as Kubernetes names it."""
 ObjectName = Annotated[str, Schema(max_length=253)]
 """The name of a Kubernetes object: a DNS subdomain (RFC 1123)."""
 NonEmptyObjectName = Annotated[ObjectName, Schema(min_length=1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Protocol
 
 
@@ -17,3 +18,21 @@ class WallClock(Clock, Protocol):
 
     def wall(self) -> float:
         """Return seconds since 1970, for users only: the clock may be adjusted, so nothing is computed from it."""
+
+
+class SystemClock:
+    """The system's clocks."""
+
+    def __init__(self) -> None:
+        self._steady_s = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """Return steady seconds: seconds since 1970 when this clock was created, plus monotonic time.
+
+        Never adjusted.
+        """
+        return self._steady_s + time.monotonic()
+
+    def wall(self) -> float:
+        """Return seconds since 1970 by the system clock, which may be adjusted at any time."""
+        return time.time()

@@ -7,6 +7,7 @@
     │   ├── RateLimitedError           429, or 503 with Retry-After
     │   ├── ConflictError              409: busy, immutable for now, in use
     │   ├── QuotaExceededError         the project's quota refuses it
+    │   │   └── ServerGroupFullError   the server group has as many servers as the quota admits
     │   ├── NotAuthorizedError         401 after the token was renewed: wrong credentials
     │   ├── IdentityError              the credentials cannot be read: Secret, key, cloud name, namespace
     │   ├── ForbiddenError             403 by policy
@@ -18,7 +19,7 @@
     │   │   └── BootstrapDataNotFoundError
     │   ├── AmbiguousMatchError        a filter or a name matches more than one
     │   ├── ForeignResourceError       found by name, but stamped by another owner
-    │   ├── ServerFailedError          Nova's ERROR with its fault (ServerRebuiltError among them)
+    │   ├── ServerFailedError          Nova's ERROR with its fault; ServerBuildTimeoutError, ServerRebuiltError
     │   ├── NoValidHostError, PortFailedError    why a server is in ERROR, as are some of the others
     │   ├── VolumeFailedError          Cinder's error states
     │   ├── LoadBalancerFailedError    Octavia's ERROR
@@ -38,6 +39,8 @@ from __future__ import annotations
 
 import copy
 from typing import ClassVar, Final, Self, TypeVar
+
+from capo import names
 
 MAX_RETRY_AFTER_S: Final = 300.0
 """Upper bound of a requested pause: a service may ask for a day, by mistake or to be left alone."""
@@ -62,7 +65,7 @@ class CapoError(Exception):
 
     reason: str = "OpenStackError"
     advice: ClassVar[str] = "See the message."
-    retry: ClassVar[str] = ""
+    retry: str = ""
     """What is retried and when, as a sentence; empty where the advice includes it."""
 
     def __init__(  # each is optional and named at every call
@@ -85,6 +88,12 @@ class CapoError(Exception):
         """Return a copy of the fault with its resource; an error may be shared, so it is not changed itself."""
         found = copy.copy(self)
         found.resource = resource
+        return found
+
+    def retried(self, when: str) -> Self:
+        """Return a copy of the fault with another sentence on what is retried and when."""
+        found = copy.copy(self)
+        found.retry = when
         return found
 
     @property
@@ -117,7 +126,7 @@ def without_frames(error: E) -> E:
 class RetryableError(CapoError):
     """The fault may be resolved without a change of the spec."""
 
-    retry = "It is tried again, in 2 minutes at the latest."
+    retry = "Retried within 2 minutes."
 
 
 class AmbiguousAnswerError(RetryableError):
@@ -163,6 +172,13 @@ class QuotaExceededError(RetryableError):
 
     reason = "QuotaExceeded"
     advice = "Raise the project's quota or remove something."
+
+
+class ServerGroupFullError(QuotaExceededError):
+    """The project's quota does not allow another server in the server group."""
+
+    reason = "ServerGroupFull"
+    advice = "Raise the project's quota server_group_members, or use one more template, which has a group of its own."
 
 
 class NotAuthorizedError(RetryableError):
@@ -323,6 +339,17 @@ class PortFailedError(RetryableError):
     advice = "See the port's binding and Neutron's agents on the host."
 
 
+class ServerBuildTimeoutError(ServerFailedError):
+    """Nova has been building the server for longer than the build timeout; if it becomes ACTIVE later, it counts."""
+
+    reason = "ServerBuildTimeout"
+    retry = "The provider keeps waiting: if the server becomes ACTIVE, it counts."
+    advice = (
+        "See Nova's events of the server. If this cloud is slow, raise --server-build-timeout, or annotate the machine "
+        f"or its template with {names.BUILD_TIMEOUT_ANNOTATION}."
+    )
+
+
 class ServerRebuiltError(ServerFailedError):
     """The server was rebuilt externally: its original disk was replaced."""
 
@@ -342,14 +369,17 @@ class LoadBalancerFailedError(RetryableError):
     """Octavia put the load balancer into ERROR."""
 
     reason = "LoadBalancerFailed"
-    advice = "Fail it over (`openstack loadbalancer failover`) or delete it; the provider creates a new one."
+    advice = (
+        "Have an admin fail it over (`openstack loadbalancer failover`), or have it deleted and created again with its "
+        f"address: annotate the OpenStackCluster with {names.REBUILD_LOAD_BALANCER_ANNOTATION}=<its id>."
+    )
 
 
 class BlockedError(RetryableError):
     """A resource that is not ours blocks a deletion; the message names it."""
 
     reason = "DeletionBlocked"
-    advice = "Remove what is named."
+    advice = "Delete what the message names."
 
 
 class WriteRefusedError(RetryableError):
@@ -362,7 +392,7 @@ class WriteRefusedError(RetryableError):
 class TerminalError(CapoError):
     """The spec must change before another attempt makes sense."""
 
-    retry = "It is tried again when the object is edited, and every 2 minutes."
+    retry = "Retried when the object is edited, and every 2 minutes."
 
 
 class InvalidSpecError(TerminalError):

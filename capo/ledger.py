@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -74,6 +74,8 @@ class Ledger:
     """The records of one object, as one reconcile reads and changes them.
 
     Attributes:
+        ahead: intents that are stored with earlier ones, and whose create this reconcile has not sent: it may begin to,
+            or drop them. To any other process they are pending.
         location: where everything in ``records`` and ``pending`` is; None if that is not proven. It is kept after the
             last of them was removed, and has no meaning then.
     """
@@ -81,6 +83,7 @@ class Ledger:
     records: dict[str, Record] = field(default_factory=dict)
     pending: dict[str, Pending] = field(default_factory=dict)
     location: Location | None = None
+    ahead: dict[str, Pending] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -111,12 +114,13 @@ class Ledger:
     @property
     def has_entries(self) -> bool:
         """Whether anything is recorded or pending."""
-        return bool(self.records or self.pending)
+        return bool(self.records or self.pending or self.ahead)
 
     def to_status(self) -> dict[str, Any]:
         """Return the two lists as stored in ``status.resources``, sorted by role, and the location of all entries."""
+        intents = {**self.ahead, **self.pending}
         entries = {
-            "pending": [_shown(p) for p in sorted(self.pending.values(), key=lambda p: p.role)],
+            "pending": [_shown(p) for p in sorted(intents.values(), key=lambda p: p.role)],
             "records": [
                 {"kind": r.kind, "role": r.role, "id": r.id}
                 for r in sorted(self.records.values(), key=lambda r: r.role)
@@ -144,7 +148,17 @@ class Ledger:
             now_s: steady seconds.
             wall_s: seconds since 1970, for the date that users read; None if they are the same.
         """
-        self.pending[role] = Pending(kind, role, _timestamp(now_s if wall_s is None else wall_s), since_s=now_s)
+        self.ahead.pop(role, None)
+        self.pending[role] = _intent(kind, role, now_s, wall_s)
+
+    def intend_ahead(self, kind: str, role: str, now_s: float, wall_s: float | None = None) -> None:
+        """Record that a resource is created soon in this reconcile, unless its role is known."""
+        if not self.knows(role):
+            self.ahead[role] = _intent(kind, role, now_s, wall_s)
+
+    def begin(self, roles: Iterable[str]) -> None:
+        """Record that creates whose intents were stored ahead are sent now."""
+        self.pending |= {role: self.ahead.pop(role) for role in roles}
 
     def note_waiting(self, now_s: float, *, window_s: float) -> bool:
         """Update the recorded wait of each pending create where that is worth a write; return whether any is.
@@ -198,6 +212,10 @@ def _timestamp(seconds: float) -> str:
 def _shown(pending: Pending) -> dict[str, Any]:
     shown = {"kind": pending.kind, "role": pending.role, "since": pending.since}
     return {**shown, "waitedSeconds": pending.waited_s} if pending.waited_s else shown
+
+
+def _intent(kind: str, role: str, now_s: float, wall_s: float | None) -> Pending:
+    return Pending(kind, role, _timestamp(now_s if wall_s is None else wall_s), since_s=now_s)
 
 
 def _counted(saved: Pending, known: Pending | None, since_s: float) -> Pending:

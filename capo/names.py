@@ -33,6 +33,17 @@ ADDRESS_PAIRS_ANNOTATION: Final = f"{GROUP}/address-pairs"
 """On the OpenStackServer of a machine: the allowed address pairs of the machine, and edits that its ports lack yet."""
 TEMPLATE_PAIRS_ANNOTATION: Final = f"{GROUP}/osmt-allowed-address-pairs"
 """On an OpenStackMachine: the pairs of its template that were last passed on; the Go provider's name and format."""
+BUILD_TIMEOUT_ANNOTATION: Final = f"{GROUP}/server-build-timeout"
+"""On a machine, its template or its OpenStackServer: for how long the server may be in BUILD, in place of the flag."""
+REBUILD_LOAD_BALANCER_ANNOTATION: Final = f"{GROUP}/rebuild-load-balancer"
+"""On an OpenStackCluster, with the id of its load balancer: if that is in ERROR, it is deleted and created again."""
+LEFTOVER_VOLUMES_ANNOTATION: Final = f"{GROUP}/delete-leftover-volumes"
+"""On an OpenStackCluster: ids of volumes of its workloads that are deleted with it, or ``review`` to wait for them."""
+REVIEW: Final = "review"
+"""Its value with which a deletion shows the volumes and waits until a user decides on them."""
+SERVER_GROUPS_ANNOTATION: Final = f"{GROUP}/server-groups"
+"""On an OpenStackCluster since before its first server group was created: without it and a record, the groups of the
+project are not listed."""
 CLONED_FROM_NAME_ANNOTATION: Final = "cluster.x-k8s.io/cloned-from-name"
 CLONED_FROM_KIND_ANNOTATION: Final = "cluster.x-k8s.io/cloned-from-groupkind"
 CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
@@ -41,6 +52,8 @@ WATCH_FILTER_LABEL: Final = "cluster.x-k8s.io/watch-filter"
 PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
 MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/managed-by"
 DELETE_FOR_MOVE_ANNOTATION: Final = "clusterctl.cluster.x-k8s.io/delete-for-move"
+LEASE: Final = "controller-leader-election-capo"
+"""That of the Go provider."""
 FIELD_MANAGER: Final = "capo"
 VOLUME_STAMP_KEY: Final = "capo-owner"
 
@@ -93,9 +106,9 @@ def _check(kind: str, namespace: str, name: str) -> str:
 
 
 def stamped(description: str, stamp: Stamp) -> str:
-    """Return a Neutron description that ends in the stamp; the Go provider's text comes first.
+    """Return a description, or a name, that ends in the stamp; the text comes first.
 
-    Neutron accepts 255 characters: the description is cut so that the stamp always fits.
+    Neutron and Nova accept 255 characters: the text is cut so that the stamp always fits.
     """
     tail = f"[{stamp}]"
     head = description[: 255 - len(tail) - 1].rstrip()
@@ -131,6 +144,11 @@ def security_group(crn: str, suffix: str) -> str:
 SECURITY_GROUP_DESCRIPTION: Final = "Cluster API managed group"
 
 
+def additional_subnet(crn: str) -> str:
+    """Return the name of a cluster's second managed subnet; the first has the name of the network."""
+    return f"{network(crn)}-additional"
+
+
 def load_balancer(crn: str) -> str:
     """Return the name of the API load balancer."""
     return f"k8s-clusterapi-cluster-{crn}-kubeapi"
@@ -144,6 +162,14 @@ def load_balancer_child(crn: str, port: int) -> str:
 def member(crn: str, port: int, machine: str) -> str:
     """Return the name of a control plane machine's pool member."""
     return f"{load_balancer_child(crn, port)}-{machine}"
+
+
+def server_group(crn: str, template: str, stamp: Stamp) -> str:
+    """Return the name of a server group, which ends in the stamp: Nova's groups have no other field for it.
+
+    Nova accepts 255 characters: the template's name is cut so that the stamp always fits.
+    """
+    return stamped(f"k8s-clusterapi-cluster-{crn}-{template}" if template else f"k8s-clusterapi-cluster-{crn}", stamp)
 
 
 def bastion(cluster: str) -> str:

@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from capo import tls
+from capo import flag_values, names, tls
+from capo.durations import duration_s, positive_duration_s
 
-SCALE_FROM_ZERO: Final = "AutoScaleFromZero"
-GATES: Final[Mapping[str, bool]] = {"PriorityQueue": True, SCALE_FROM_ZERO: True}
-_BETA: Final = frozenset({"PriorityQueue"})
 _INERT_GATES: Final = frozenset({"PriorityQueue"})
 DENIED_NETWORKS: Final = (
     "169.254.0.0/16",
@@ -34,20 +32,7 @@ DENIED_NETWORKS: Final = (
     "ff00::/8",
 )
 """Link-local addresses, the metadata services that public clouds have elsewhere, and addresses that no host has."""
-_UNITS_BYTES: Final = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-STORAGE_VERSION_MIGRATION: Final = "StorageVersionMigration"
-CLEANUP_MANAGED_FIELDS: Final = "CleanupManagedFields"
-MIGRATION_PHASES: Final = frozenset({STORAGE_VERSION_MIGRATION, CLEANUP_MANAGED_FIELDS})
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_UNITS_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-MAX_FLAVOR_RESOURCES: Final = 64
-_REQUESTED: Final = re.compile(r"[A-Z0-9_]{1,255}|alias:[^,=\s]{1,255}")
-_EXTENDED_RESOURCE: Final = re.compile(
-    r"(?=[^/]{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-    r"/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-)
-"""Source: Kubernetes, "Extended resources": a qualified name with a domain."""
-_DURATION: Final = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+")
 
 
 class SettingsError(Exception):
@@ -62,139 +47,6 @@ class VersionWanted(Exception):  # noqa: N818
     """``--version`` was given."""
 
 
-def duration_s(text: str) -> float:
-    """Return the seconds of a duration in Go's spelling, such as ``1h30m`` or ``1.5s``."""
-    if text == "0":
-        return 0.0
-    if not _DURATION.fullmatch(text):
-        raise ValueError("a duration such as 15s, 10m or 1h30m")
-    parts = re.findall(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)", text)
-    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
-    return -seconds if text.startswith("-") else seconds
-
-
-def _positive_duration_s(text: str) -> float:
-    if (seconds := duration_s(text)) <= 0:
-        raise ValueError("a duration above zero")
-    return seconds
-
-
-def _boolean(text: str) -> bool:
-    known = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}
-    if text.lower() not in known:
-        raise ValueError("true or false")
-    return known[text.lower()]
-
-
-def _integer(text: str) -> int:
-    if not re.fullmatch(r"[+-]?\d+", text):
-        raise ValueError("a whole number")
-    return int(text)
-
-
-def _at_least(least: int, most: int | None = None) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        value = _integer(text)
-        if value < least or (most is not None and value > most):
-            raise ValueError(f"a whole number from {least}" + (f" to {most}" if most is not None else " up"))
-        return value
-
-    return parse
-
-
-def size_bytes(text: str) -> int:
-    """Return the bytes of a size in the spelling of Kubernetes, such as ``32Mi``."""
-    number, unit = (text[:-2], text[-2:]) if text[-2:] in _UNITS_BYTES else (text, "")
-    if not number.isascii() or not number.isdecimal() or len(number) > 12:
-        raise ValueError("a size such as 512Ki, 32Mi or 1Gi")
-    return int(number) * _UNITS_BYTES[unit]
-
-
-def _response_size(text: str) -> int:
-    if (size := size_bytes(text)) < 2**20:
-        raise ValueError("a size of at least 1Mi")
-    return size
-
-
-def networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
-    """Return the networks of a list of CIDRs."""
-    try:
-        return tuple(ipaddress.ip_network(name) for name in _names(text))
-    except ValueError as error:
-        raise ValueError(f"CIDRs, separated by commas: {error}") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError("a number") from None
-
-
-def _one_of(*names: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in names:
-            raise ValueError("one of " + ", ".join(names))
-        return text
-
-    return parse
-
-
-def _file(text: str) -> str:
-    if text and not os.access(text, os.R_OK):
-        raise ValueError("a file that can be read")
-    return text
-
-
-def _address(text: str) -> str:
-    if text not in ("", "0") and not re.fullmatch(r".*:\d{1,5}", text):
-        raise ValueError("host:port or :port")
-    return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (name.strip() for name in text.split(","))))
-
-
-def _cipher_suites(text: str) -> tuple[str, ...]:
-    suites = _names(text)
-    if not set(suites) <= tls.CIPHER_SUITES.keys() | tls.TLS13_SUITES:
-        raise ValueError("a list out of " + ", ".join([*tls.CIPHER_SUITES, *sorted(tls.TLS13_SUITES)]))
-    return suites
-
-
-def _phases(text: str) -> tuple[str, ...]:
-    phases = _names(text)
-    if not set(phases) <= MIGRATION_PHASES:
-        raise ValueError("one of " + ", ".join(sorted(MIGRATION_PHASES)))
-    return phases
-
-
-def feature_gates(text: str) -> Mapping[str, bool]:
-    """Return all gates with their values; single names override ``AllAlpha`` and ``AllBeta``."""
-    wanted: dict[str, bool] = {}
-    for pair in _names(text):
-        name, _, value = pair.partition("=")
-        if name not in (*GATES, "AllAlpha", "AllBeta"):
-            raise ValueError(f"name=true or name=false with a name out of {', '.join(GATES)}, AllAlpha, AllBeta")
-        wanted[name] = _boolean(value)
-    group = {name: "AllBeta" if name in _BETA else "AllAlpha" for name in GATES}
-    return {name: wanted.get(name, wanted.get(group[name], default)) for name, default in GATES.items()}
-
-
-def flavor_resources(text: str) -> tuple[tuple[str, str], ...]:
-    """Return names of extended resources by what a flavor requests."""
-    found: dict[str, str] = {}
-    for pair in _names(text):
-        source, _, resource = pair.rpartition("=")
-        if not _REQUESTED.fullmatch(source) or not _EXTENDED_RESOURCE.fullmatch(resource):
-            raise ValueError("a list of CLASS=domain/name and alias:NAME=domain/name, such as VGPU=nvidia.com/gpu")
-        found[source] = resource
-    if len(found) > MAX_FLAVOR_RESOURCES:
-        raise ValueError(f"a list of at most {MAX_FLAVOR_RESOURCES} entries")
-    return tuple(found.items())
-
-
 def _flag(
     name: str, default: Any, parse: Callable[[str], Any], text: str, *, shown: str | None = None, **more: Any
 ) -> Any:
@@ -203,18 +55,19 @@ def _flag(
     Args:
         shown: the default as help and documentation spell it.
         more: ``short``: one-letter name; ``is_switch``: needs no value; ``repeats``: values add up; ``is_inert``: it is
-            accepted for existing manifests and has no effect.
+            accepted for existing manifests and has no effect; ``env``: a variable that sets it, too; ``env_text``: its
+            text.
     """
     metadata = {"flag": name, "parse": parse, "text": text, "shown": shown if shown is not None else str(default)}
     return field(default=default, metadata={**metadata, **more})
 
 
 def _switch(name: str, text: str, **more: Any) -> Any:
-    return _flag(name, False, _boolean, text, shown="false", is_switch=True, **more)
+    return _flag(name, False, flag_values.boolean, text, shown="false", is_switch=True, **more)
 
 
 def _duration(name: str, default: str, text: str, **more: Any) -> Any:
-    return _flag(name, duration_s(default), _positive_duration_s, text, shown=default, **more)
+    return _flag(name, duration_s(default), positive_duration_s, text, shown=default, **more)
 
 
 @dataclass(frozen=True)
@@ -229,33 +82,52 @@ class Settings:
         "leader-elect-renew-deadline", "10s", "The leader exits if it cannot renew its lease within this time."
     )
     retry_period_s: float = _duration("leader-elect-retry-period", "2s", "Pause between two attempts at the lease.")
+    lease_name: str = _flag(
+        "leader-elect-resource-name",
+        names.LEASE,
+        flag_values.object_name,
+        "Name of the lease. Managers of different objects in one namespace need one each; another name than the "
+        "default needs `--watch-filter` or `--namespace`.",
+    )
     namespace: str = _flag("namespace", "", str, "Watch only this namespace; empty: all.")
     watch_filter: str = _flag(
         "watch-filter", "", str, "Act only on objects whose label `cluster.x-k8s.io/watch-filter` has this value."
     )
     cluster_concurrency: int = _flag(
-        "openstackcluster-concurrency", 10, _at_least(1), "Maximum concurrent OpenStackCluster reconciles per cloud."
+        "openstackcluster-concurrency",
+        10,
+        flag_values.at_least(1),
+        "Maximum concurrent OpenStackCluster reconciles per cloud.",
     )
     machine_concurrency: int = _flag(
         "openstackmachine-concurrency",
         10,
-        _at_least(1),
+        flag_values.at_least(1),
         "Maximum concurrent OpenStackMachine reconciles, and OpenStackServer reconciles, per cloud.",
     )
     template_concurrency: int = _flag(
         "openstackmachinetemplate-concurrency",
         10,
-        _at_least(1),
+        flag_values.at_least(1),
         "Maximum concurrent OpenStackMachineTemplate reconciles.",
     )
     sync_period_s: float = _duration(
         "sync-period", "10m", "Resync period, after which every object is reconciled again."
     )
     kube_api_qps: float = _flag(
-        "kube-api-qps", 20.0, _number, "No effect: the API server's own fairness limits us.", shown="20", is_inert=True
+        "kube-api-qps",
+        20.0,
+        flag_values.number,
+        "No effect: the API server's own fairness limits us.",
+        shown="20",
+        is_inert=True,
     )
-    kube_api_burst: int = _flag("kube-api-burst", 30, _integer, "No effect, as `--kube-api-qps`.", is_inert=True)
-    webhook_port: int = _flag("webhook-port", 9443, _at_least(0, 65535), "HTTPS port of admission and conversion.")
+    kube_api_burst: int = _flag(
+        "kube-api-burst", 30, flag_values.integer, "No effect, as `--kube-api-qps`.", is_inert=True
+    )
+    webhook_port: int = _flag(
+        "webhook-port", 9443, flag_values.at_least(0, 65535), "HTTPS port of admission and conversion."
+    )
     webhook_host: str = _flag("webhook-host", "", str, "Address that webhooks are served on; empty: all.")
     webhook_cert_dir: str = _flag(
         "webhook-cert-dir",
@@ -263,19 +135,23 @@ class Settings:
         str,
         "Folder with `tls.crt` and `tls.key`; read again when they change.",
     )
-    health_address: str = _flag("health-addr", ":9440", _address, "Address of `/healthz` and `/readyz`; plain HTTP.")
-    diagnostics_address: str = _flag("diagnostics-address", ":8443", _address, "Address of `/metrics`; `0`: none.")
+    health_address: str = _flag(
+        "health-addr", ":9440", flag_values.address, "Address of `/healthz` and `/readyz`; plain HTTP."
+    )
+    diagnostics_address: str = _flag(
+        "diagnostics-address", ":8443", flag_values.address, "Address of `/metrics`; `0`: none."
+    )
     insecure_diagnostics: bool = _switch(
         "insecure-diagnostics", "Serve `/metrics` over plain HTTP to everybody who can reach the address."
     )
     profiler_address: str = _flag("profiler-address", "", str, "No effect: there is no Go profiler.", is_inert=True)
     tls_min_version: str = _flag(
-        "tls-min-version", "VersionTLS12", _one_of(*tls.VERSIONS), "Lowest TLS version of our servers."
+        "tls-min-version", "VersionTLS12", flag_values.one_of(*tls.VERSIONS), "Lowest TLS version of our servers."
     )
     tls_cipher_suites: tuple[str, ...] = _flag(
         "tls-cipher-suites",
         (),
-        _cipher_suites,
+        flag_values.cipher_suites,
         "IANA names of the cipher suites of our servers up to TLS 1.2, best first; empty: Python's choice.",
         shown="",
     )
@@ -287,24 +163,30 @@ class Settings:
         is_inert=True,
     )
     ca_certs: str = _flag(
-        "ca-certs", "", _file, "PEM file: certificate authorities of OpenStack end points without a `cacert`."
+        "ca-certs",
+        "",
+        flag_values.file,
+        "PEM file: certificate authorities of OpenStack end points without a `cacert`.",
     )
     scope_cache_max_size: int = _flag(
-        "scope-cache-max-size", 10, _at_least(0), "Maximum number of cached authenticated clouds; 0: no cache."
+        "scope-cache-max-size",
+        10,
+        flag_values.at_least(0),
+        "Maximum number of cached authenticated clouds; 0: no cache.",
     )
     skip_crd_migration_phases: tuple[str, ...] = _flag(
         "skip-crd-migration-phases",
         (),
-        _phases,
+        flag_values.phases,
         "Phases of the storage version migration to leave out; repeatable.",
         shown="",
         repeats=True,
     )
     feature_gates: Mapping[str, bool] = field(
-        default_factory=lambda: dict(GATES),
+        default_factory=lambda: dict(flag_values.GATES),
         metadata={
             "flag": "feature-gates",
-            "parse": feature_gates,
+            "parse": flag_values.feature_gates,
             "text": "`Name=true,Name=false`; known: `AutoScaleFromZero`, which reports what nodes of a template will "
             "have, `PriorityQueue`, without effect yet, `AllAlpha`, `AllBeta`.",
             "shown": "PriorityQueue=true,AutoScaleFromZero=true",
@@ -313,14 +195,24 @@ class Settings:
     flavor_resources: tuple[tuple[str, str], ...] = _flag(
         "flavor-resources",
         (),
-        flavor_resources,
+        flag_values.flavor_resources,
         "Resources of nodes by the devices that their flavors request: `VGPU=nvidia.com/gpu` for a resource class, "
         "`alias:NAME=nvidia.com/gpu` for a PCI alias; separated by commas.",
         shown="",
     )
-    verbosity: int = _flag("v", 0, _at_least(0), "Log messages up to this verbosity; 2 is usual, 6 shows requests.")
+    node_info_defaults: tuple[tuple[str, str], ...] = _flag(
+        "node-info-defaults",
+        (("architecture", "amd64"), ("operatingSystem", "linux")),
+        flag_values.node_info_defaults,
+        "Architecture and operating system that templates report for nodes if neither image nor flavor states them; "
+        "empty: they are left out, and no Pod that selects them scales up from zero.",
+        shown="architecture=amd64,operatingSystem=linux",
+    )
+    verbosity: int = _flag(
+        "v", 0, flag_values.at_least(0), "Log messages up to this verbosity; 2 is usual, 6 shows requests."
+    )
     vmodule: str = _flag("vmodule", "", str, "No effect: verbosity per file is not supported.", is_inert=True)
-    logging_format: str = _flag("logging-format", "text", _one_of("text", "json"), "Layout of the log.")
+    logging_format: str = _flag("logging-format", "text", flag_values.one_of("text", "json"), "Layout of the log.")
     log_flush_frequency_s: float = _duration(
         "log-flush-frequency", "5s", "No effect: log lines are not buffered.", is_inert=True
     )
@@ -337,22 +229,36 @@ class Settings:
         "log-json-info-buffer-size", "0", str, "No effect: log lines are not buffered.", is_inert=True
     )
     kubeconfig: str = _flag(
-        "kubeconfig", "", _file, "Kubeconfig file; empty: `KUBECONFIG`, then the pod's own account."
+        "kubeconfig", "", flag_values.file, "Kubeconfig file; empty: `KUBECONFIG`, then the pod's own account."
     )
     ambiguous_create_window_s: float = _duration(
         "ambiguous-create-window", "60s", "Time within which a create whose answer was lost may still take effect."
     )
+    server_build_timeout_s: float = _duration(
+        "server-build-timeout",
+        "5m",
+        "Time that a server may stay in BUILD before it counts as failed; an annotation may say otherwise for one.",
+        env="CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT",
+        env_text="Minutes that a server may stay in BUILD, unless `--server-build-timeout` is given.",
+    )
     cloud_concurrency: int = _flag(
         "cloud-concurrency",
         10,
-        _at_least(1),
+        flag_values.at_least(1),
         "Maximum concurrent reconciles per cloud (host and port of `auth_url`, and region), over all controllers.",
     )
     worker_threads: int = _flag(
         "worker-threads",
         128,
-        _at_least(1),
+        flag_values.at_least(1),
         "Maximum concurrent reconciles, over all controllers and clouds; a namespace gets half, an address a quarter.",
+    )
+    openstack_quota_interval_s: float = _flag(
+        "openstack-quota-interval",
+        duration_s("30m"),
+        duration_s,
+        "Interval at which the quotas of each project in use are read for metrics, up to a fifth more; 0: never.",
+        shown="30m",
     )
     openstack_connect_timeout_s: float = _duration(
         "openstack-connect-timeout", "10s", "Timeout of connecting to an OpenStack service."
@@ -367,22 +273,23 @@ class Settings:
     )
     openstack_max_response_bytes: int = _flag(
         "openstack-max-response-size",
-        size_bytes("32Mi"),
-        _response_size,
-        "Maximum size of an answer of OpenStack; a list of 1,000 servers or ports has 1Mi to 4Mi.",
+        flag_values.size_bytes("32Mi"),
+        flag_values.response_size,
+        "Maximum size of an answer of OpenStack, and a quarter of that of a list with all its pages; 1,000 servers or "
+        "ports have 1Mi to 4Mi.",
         shown="32Mi",
     )
     openstack_denied_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _flag(
         "openstack-denied-networks",
-        networks(",".join(DENIED_NETWORKS)),
-        networks,
+        flag_values.networks(",".join(DENIED_NETWORKS)),
+        flag_values.networks,
         "Networks that OpenStack end points must not be in, as CIDRs; empty: none.",
         shown=",".join(DENIED_NETWORKS),
     )
     openstack_uses_proxies: bool = _flag(
         "openstack-use-proxies",
         True,
-        _boolean,
+        flag_values.boolean,
         "Reach OpenStack by the proxies of the environment.",
         shown="true",
         is_switch=True,
@@ -395,19 +302,17 @@ class Settings:
             "text": "Namespace of the lease; if unset the pod's own, or that of the kubeconfig's context.",
         },
     )
-    instance_create_timeout_s: float = field(
-        default=300.0,
-        metadata={
-            "env": "CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT",
-            "text": "Minutes that a server may stay in BUILD before it counts as failed; 5 if unset.",
-        },
-    )
 
     def __post_init__(self) -> None:
         if not self.retry_period_s < self.renew_deadline_s < self.lease_duration_s:
             raise SettingsError(
                 "--leader-elect-retry-period must be less than --leader-elect-renew-deadline, and that less than "
                 "--leader-elect-lease-duration"
+            )
+        if self.lease_name != names.LEASE and not (self.watch_filter or self.namespace):
+            raise SettingsError(
+                "--leader-elect-resource-name needs --watch-filter or --namespace: managers with different leases act "
+                "at the same time, so they must not have the same objects"
             )
 
 
@@ -432,7 +337,11 @@ def _flag_of(spec: dataclasses.Field[Any]) -> Flag:
 
 
 FLAGS: Final = tuple(_flag_of(f) for f in dataclasses.fields(Settings) if "flag" in f.metadata)
-VARIABLES: Final = {f.metadata["env"]: f.metadata["text"] for f in dataclasses.fields(Settings) if "env" in f.metadata}
+VARIABLES: Final = {
+    f.metadata["env"]: f.metadata.get("env_text", f.metadata["text"])
+    for f in dataclasses.fields(Settings)
+    if "env" in f.metadata
+}
 _BY_NAME: Final = {flag.name: flag for flag in FLAGS}
 
 
@@ -460,7 +369,7 @@ def given_without_effect(settings: Settings) -> list[str]:
         f"--{f.name}" for f in FLAGS if f.is_inert and getattr(settings, f.setting) != getattr(defaults, f.setting)
     ]
     given = ((name, settings.feature_gates[name]) for name in sorted(_INERT_GATES))
-    gates = [f"{name}={str(is_on).lower()}" for name, is_on in given if is_on != GATES[name]]
+    gates = [f"{name}={str(is_on).lower()}" for name, is_on in given if is_on != flag_values.GATES[name]]
     return flags + [f"--feature-gates={gate}" for gate in gates]
 
 
@@ -502,7 +411,7 @@ def _from_environment(environ: Mapping[str, str]) -> Mapping[str, Any]:
     values["pod_namespace"] = namespace
     name = "CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT"
     if minutes := environ.get(name):
-        values["instance_create_timeout_s"] = 60.0 * _parsed(name, _at_least(1), minutes)
+        values["server_build_timeout_s"] = 60.0 * _parsed(name, flag_values.at_least(1), minutes)
     return values
 
 

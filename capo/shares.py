@@ -108,7 +108,7 @@ class Shares:
     def begin(self, lane: Lane) -> None:
         """Count a thread that begins."""
         self.running += 1
-        for name in _resources(lane):
+        for name in budgets(lane):
             self._used[name] += 1
         for path in (lane[:2], lane[:3]):
             self._held[path] += 1
@@ -116,7 +116,7 @@ class Shares:
     def end(self, lane: Lane) -> None:
         """Count a thread that ends."""
         self.running -= 1
-        for name in _resources(lane):
+        for name in budgets(lane):
             _subtract(self._used, name)
         for path in (lane[:2], lane[:3]):
             _subtract(self._held, path)
@@ -169,7 +169,8 @@ def publish(pool: str, shares: Shares) -> None:
         FULLEST.labels(pool, budget).set(used)
 
 
-def _resources(lane: Lane) -> tuple[Resource, ...]:
+def budgets(lane: Lane) -> tuple[Resource, ...]:
+    """Return the budgets that a lane uses."""
     return (NAMESPACE, lane.namespace), (ADDRESS, lane.address), (CLOUD, lane.cloud)
 
 

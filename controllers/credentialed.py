@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
+from typing import Final
 
+from capo.contract import rules
 from capo.engine.conditions import Condition
 from capo.engine.context import Dependencies, ReconcileContext
+from capo.engine.store import Index
+from capo.errors import QuotaExceededError
 from capo.json_types import Object
+from capo.kube.kinds import OPENSTACK_CLUSTER
 from capo.ledger import Ledger
 from capo.openstack import recorded_owner
 from capo.openstack.cloud import Cloud
@@ -51,7 +57,7 @@ class OwnCredentials:
 
     def describe(self, obj: Object, deps: Dependencies) -> str:
         """Return a description of the object's credentials."""
-        return self._cache.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+        return self._cache.describe_in_use(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
     def forget(self, obj: Object) -> bool:
         """Read the Secret again at the next reconcile; return whether the credentials may be outdated."""
@@ -82,7 +88,12 @@ class OwnCredentials:
         return cloud, cloud_view
 
     def attention(self, context: ReconcileContext) -> Condition | None:
-        """Return the condition of credentials that work and need attention; emit an Event when it is new."""
+        """Return the condition of credentials that work and need attention; emit an Event when it is new.
+
+        Objects with the credentials of an OpenStackCluster leave that to it.
+        """
+        if context.key.kind != OPENSTACK_CLUSTER and _has_reporter(context):
+            return None
         ref, namespace = context.obj["spec"]["identityRef"], context.key.namespace
         not_accepted = self._cache.not_accepted(ref, namespace)
         found = credentials_condition.of(
@@ -119,6 +130,22 @@ class OwnCredentials:
         return self._cache.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
 
+def _has_reporter(context: ReconcileContext) -> bool:
+    """Return whether an OpenStackCluster of the namespace has the same identityRef, and is reconciled here."""
+    return context.deps.store.has(_REPORTERS, _identity(context.obj))
+
+
+def _identity(obj: Object) -> tuple[str, str]:
+    return obj["metadata"]["namespace"], json.dumps(obj["spec"].get("identityRef"), sort_keys=True)
+
+
+def _reported_identity(cluster: Object) -> list[tuple[str, str]]:
+    return [] if rules.is_externally_managed(cluster) else [_identity(cluster)]
+
+
+_REPORTERS: Final = Index(OPENSTACK_CLUSTER, _reported_identity)
+
+
 def cloud_view_of(context: ReconcileContext, cloud: Cloud, *, common_name: str = "") -> CloudView:
     """Return one reconcile's view of a cloud.
 
@@ -140,4 +167,11 @@ def cloud_view_of(context: ReconcileContext, cloud: Cloud, *, common_name: str =
         started_s=context.started_s,
         window_s=context.deps.ambiguous_window_s,
         max_age_s=context.deps.sync_period_s,
+        was_held=_was_held(context.obj),
     )
+
+
+def _was_held(obj: Object) -> bool:
+    """Return whether an object's status says that it waits for a quota."""
+    shown = (obj.get("status") or {}).get("conditions") or ()
+    return any(each.get("reason") == QuotaExceededError.reason and each.get("status") == "False" for each in shown)

@@ -1,56 +1,49 @@
-"""Resolve an identityRef to an authenticated cloud; the only module that reads credentials.
+"""Resolve an identityRef to an authenticated cloud; all use of credentials begins here.
 
-A Secret is read only with ``get`` and cached until the next resync, until the cloud refuses its credentials, or until
-an object that uses them is edited or annotated; nothing of it is logged. Whether an OpenStackClusterIdentity admits the
-namespace is read every time, so revoked access takes effect in the next reconcile. Changed credentials of a Secret are
-tried before the former ones are dropped. Source of the rules: docs/explanation/go-provider.md, G-2, and
-docs/how-to/credentials.md.
+A Secret is cached until the next resync, until the cloud refuses its credentials, or until an object or identity that
+uses them is edited or annotated. Whether an OpenStackClusterIdentity admits the namespace is read every time, so
+revoked access takes effect in the next reconcile. The former credentials of a Secret are dropped when the changed ones
+open the cloud. Source of the rules: docs/explanation/go-provider.md, G-2, and docs/how-to/credentials.md.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
+import itertools
 import threading
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
 
 from prometheus_client import Gauge
 
 from capo import caches, names
 from capo.clock import Clock
-from capo.engine.store import Store
+from capo.engine.store import Index, Store
 from capo.errors import CapoError, IdentityError, NotAuthorizedError, without_frames
 from capo.json_types import Object
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict
 from capo.kube.kinds import (
-    NAMESPACE,
     OPENSTACK_CLUSTER,
-    OPENSTACK_CLUSTER_IDENTITY,
     OPENSTACK_FLOATING_IP_POOL,
     OPENSTACK_MACHINE,
     OPENSTACK_MACHINE_TEMPLATE,
     OPENSTACK_SERVER,
-    SECRET,
 )
-from capo.openstack import identity
 from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
 from capo.openstack.identity import Credentials
 from capo.openstack.poller_pool import Site
 from capo.shares import CloudKey
+from controllers.credential_secrets import NotAccepted, Read, Secrets, Source, Unreadable
 
 Edit = tuple[int, int]
 _Place = tuple[str, str, str, str, str | None]
 
 USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
-CLOUDS_KEY: Final = "clouds.yaml"
-CACERT_KEY: Final = "cacert"
 EXPIRES: Final = Gauge(
     "capo_credentials_expiry_timestamp_seconds",
-    "When application credentials of clusters expire, seconds since 1970.",
+    "When application credentials and trusts in use expire, seconds since 1970.",
     ("type", "namespace", "name", "cloud", "region"),
 )
 RESYNCED: Final = 0.8
@@ -59,7 +52,6 @@ FRESH_S: Final = 5.0
 """Credentials that were read within this time are not outdated when the cloud refuses them."""
 MAX_EDITS: Final = 10_000
 """Objects whose last edit is remembered; beyond that an edit waits for the resync."""
-MAX_SELECTOR: Final = 200
 _OWN_ANNOTATIONS: Final = frozenset(
     (
         names.OWNER_ID_ANNOTATION,
@@ -70,40 +62,11 @@ _OWN_ANNOTATIONS: Final = frozenset(
 )
 
 
-class _Source(NamedTuple):
-    """The Secret that an identityRef refers to."""
+class _Taken(threading.local):
+    """The credentials that the reconcile of this thread took last."""
 
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True)
-class NotAccepted:
-    """Changed credentials of a Secret, with which no login succeeded; the former ones are in use.
-
-    Args:
-        error: why.
-    """
-
-    fingerprint: str
-    error: CapoError
-
-
-@dataclass(frozen=True)
-class _Read:
-    """What was read of a Secret.
-
-    Args:
-        read_s: when it was read.
-        is_stale: it is read again at the next use.
-        not_accepted: its present content, if ``credentials`` are the former ones.
-    """
-
-    credentials: Credentials
-    source: _Source
-    read_s: float
-    is_stale: bool = False
-    not_accepted: NotAccepted | None = None
+    place: _Place | None = None
+    fingerprint: str = ""
 
 
 def _site(credentials: Credentials) -> Site:
@@ -118,18 +81,23 @@ class CredentialsCache:
     """
 
     def __init__(self, kube: Kube, clouds: Clouds, clock: Clock, *, max_age_s: float) -> None:
-        self._kube = kube
         self._clouds = clouds
         self._clock = clock
         self._max_age_s = RESYNCED * max_age_s
         self._edits: caches.Bounded[str, Edit] = caches.Bounded.by_number(MAX_EDITS, name="edits")
         self._lock = threading.Lock()
-        self._known: dict[_Place, _Read] = {}
+        self._numbers = itertools.count()
+        self._secrets = Secrets(kube, clock, self._numbers)
+        self._taken = _Taken()
+        self._known: dict[_Place, Read] = {}
+        """Changed by :meth:`_put` and :meth:`_remove`."""
+        self._by_fingerprint: dict[str, dict[_Place, None]] = {}
+        """By the fingerprint of credentials that are in use or were not accepted."""
+        self._by_identity: dict[str, dict[_Place, None]] = {}
+        """By the name of the OpenStackClusterIdentity."""
         self._sites: dict[_Place, Site] = {}
         """Kept after the credentials are evicted: the budget of a reconcile is known without them."""
         self._unused: set[_Place] = set()
-        self._unreadable: dict[str, str] = {}
-        """Why the Secret of an OpenStackClusterIdentity cannot be read, by the name of the identity."""
         caches.register("credentials", self, lambda identities: len(identities._known))
 
     def cloud(self, ref: Object, namespace: str) -> Cloud:
@@ -137,90 +105,182 @@ class CredentialsCache:
 
         Raises:
             IdentityError: Secret, key, cloud name or permission is missing; the message says which.
+            IdentityError, NotAuthorizedError: the cloud refuses credentials that lists of others would still serve.
             Conflict: the Secret refers to another cloud than before, whose budget the reconcile does not use.
         """
-        place, source = _place(ref, namespace), self._source(ref, namespace)
+        self._taken.place = None
+        place, source = _place(ref, namespace), self._secrets.source(ref, namespace)
         with self._lock:
             known = self._known.get(place)
         if known is None or known.source != source or self._is_old(known):
             try:
-                read = self._read(ref, source)
+                read = self._secrets.read(ref, source, known)
+                found = self._tried(known, read, namespace) if isinstance(read, Read) else self._kept(known, read)
             except IdentityError:
-                self._drop([place])  # the Secret or its content was deleted
+                self._drop(place)  # the Secret or the entry was deleted, or nothing else is known
                 raise
-            known = self._renewed(place, known, self._tried(known, read, namespace))
-        return self._clouds.get(known.credentials, namespace)
+            known = self._renewed(place, known, found)
+        self._taken.place, self._taken.fingerprint = place, known.credentials.fingerprint
+        cloud = self._clouds.get(known.credentials, namespace)
+        if known.not_accepted is not None:
+            self._check_former(cloud, known.not_accepted.error.about(self.describe(ref, namespace)))
+        cloud.confirm()
+        return cloud
 
-    def _is_old(self, known: _Read) -> bool:
+    @staticmethod
+    def _check_former(cloud: Cloud, error: CapoError) -> None:
+        """Raise why the present content of the Secret opens nothing if the former credentials do not either.
+
+        No request is sent while there is a token of the former ones.
+        """
+        try:
+            cloud.authenticate()
+        except (IdentityError, NotAuthorizedError):
+            raise error from None
+
+    def _is_old(self, known: Read) -> bool:
         return known.is_stale or self._clock.now() - known.read_s > self._max_age_s
 
-    def _tried(self, old: _Read | None, new: _Read, namespace: str) -> _Read:
-        """Return new credentials if they open the cloud or the old ones do not; else the old ones, with the reason.
+    def _tried(self, old: Read | None, new: Read, namespace: str) -> Read:
+        """Return new credentials if they open the cloud, or if no old ones ever did; else the old ones with the reason.
 
-        Another Secret, or another address in it, is taken as it is: the former is the decision of who may change the
-        identity, and the latter would be tried in the budget of the old cloud.
+        That the old ones are refused at present is no reason to drop them: a cloud may refuse all for a moment. Another
+        Secret, or another address in it, is taken as it is: the former is the decision of who may change the identity,
+        and the latter would be tried in the budget of the old cloud.
         """
-        if old is None or old.source != new.source or _site(old.credentials) != _site(new.credentials):
+        if old is None or not self._has_opened(old, new.source) or _site(old.credentials) != _site(new.credentials):
             return new
         if old.credentials.fingerprint == new.credentials.fingerprint:
-            return new
-        former = self._clouds.get(old.credentials, namespace)
-        if former.known_project_id is None or former.refusal:
             return new
         try:
             self._clouds.get(new.credentials, namespace).authenticate()
         except CapoError as error:
             refused = NotAccepted(new.credentials.fingerprint, without_frames(error))
             is_answered = isinstance(error, IdentityError | NotAuthorizedError)
-            return replace(new, credentials=old.credentials, is_stale=not is_answered, not_accepted=refused)
+            outdated = -1 if is_answered else new.began  # what was not answered is tried again at the next use
+            return replace(new, credentials=old.credentials, outdated=outdated, not_accepted=refused)
         return new
 
-    def _renewed(self, place: _Place, old: _Read | None, new: _Read) -> _Read:
-        """Cache new credentials; replaced ones end their cloud and requeue the objects that wait for its poller."""
-        site = _site(new.credentials)
+    def _kept(self, old: Read | None, unreadable: Unreadable) -> Read:
+        """Return the old credentials in place of content that cannot be read, if they ever opened the cloud.
+
+        Raises:
+            IdentityError: they did not; why the content cannot be read.
+        """
+        if old is None or not self._has_opened(old, unreadable.source):
+            raise unreadable.error
+        refused = NotAccepted("", without_frames(unreadable.error))
+        return Read(old.credentials, old.source, unreadable.read_s, unreadable.began, not_accepted=refused)
+
+    def _has_opened(self, old: Read, source: Source) -> bool:
+        cloud = self._clouds.peek(old.credentials)
+        return old.source == source and cloud is not None and cloud.known_project_id is not None
+
+    def _renewed(self, place: _Place, old: Read | None, new: Read) -> Read:
+        """Cache what was read, for all objects that use the same entry of the Secret.
+
+        Replaced credentials end their cloud and requeue the objects that wait for its poller, unless another Secret has
+        them.
+        """
         with self._lock:
-            self._known[place] = new
+            new = self._put(place, new.over(self._known.get(place)))
+            site = _site(new.credentials)
             former, self._sites[place] = self._sites.get(place), site
-        if old and old.credentials.fingerprint != new.credentials.fingerprint:
+            is_dropped = old is not None and self._share(place, old, new)
+        if old and is_dropped:
             self._clouds.drop(old.credentials.fingerprint)
         if former not in (None, site):
             # Otherwise a tenant could block reconciles in another's budget, with a Secret that changes its cloud.
             raise Conflict("the credentials lead to another cloud than before; reconciled again in its budget")
         return new
 
+    def _share(self, place: _Place, old: Read, new: Read) -> bool:
+        """Cache what was read for the other users of an entry; return whether nothing uses the old credentials.
+
+        The others would log in again with credentials that were replaced, and try again what was not accepted.
+        """
+        replaced = old.credentials.fingerprint
+        if _site(old.credentials) == _site(new.credentials):
+            for other in tuple(self._by_fingerprint.get(replaced, ())):
+                known = self._known[other]
+                is_same = known.source == new.source and _entry(other) == _entry(place)
+                if is_same and known.credentials.fingerprint == replaced:
+                    self._put(other, new.over(known))
+        return replaced not in self._by_fingerprint
+
+    def _put(self, place: _Place, read: Read) -> Read:
+        """Cache what was read, and return it; the lock is held."""
+        self._remove(place)
+        self._known[place] = read
+        for fingerprint in _fingerprints(read):
+            self._by_fingerprint.setdefault(fingerprint, {})[place] = None
+        if _is_shared(place):
+            self._by_identity.setdefault(place[2], {})[place] = None
+        return read
+
+    def _remove(self, place: _Place) -> set[str]:
+        """Remove what was read; return the credentials that no place has any more. The lock is held."""
+        if (known := self._known.pop(place, None)) is None:
+            return set()
+        for fingerprint in _fingerprints(known):
+            _discard(self._by_fingerprint, fingerprint, place)
+        if _is_shared(place):
+            _discard(self._by_identity, place[2], place)
+        return _fingerprints(known) - self._by_fingerprint.keys()
+
     def forget(self, ref: Object, namespace: str) -> bool:
         """Read the Secret again at the next use, because the cloud refused it or it could not be read.
 
         Returns:
-            Whether the credentials may be outdated: they were read a while ago, and a retry need not wait.
+            Whether the credentials that this thread's reconcile took may be outdated, so that a retry need not wait:
+            others took their place, or they were read a while ago.
         """
         place = _place(ref, namespace)
         with self._lock:
             known = self._known.get(place)
             if known is None:
                 return False
-            self._known[place] = replace(known, is_stale=True)
-        return not known.is_stale and self._clock.now() - known.read_s > FRESH_S
+            is_taken, self._taken.place = self._taken.place == place, None
+            if is_taken and self._taken.fingerprint != known.credentials.fingerprint:
+                return True
+            self._put(place, replace(known, outdated=next(self._numbers)))
+        # One that took credentials reads them at the next use. Else the same failure may end that before the read.
+        return (is_taken or not known.is_stale) and self._clock.now() - known.read_s > FRESH_S
 
     def note_edit(self, obj: Object) -> None:
         """Read the Secret of an object again at its next use if the object was edited or annotated."""
         metadata = obj["metadata"]
-        uid, edit = str(metadata.get("uid")), _edit(obj)
+        uid, edit = str(metadata.get("uid")), edit_of(obj)
         before = self._edits.get(uid)
         if before != edit:
             self._edits.put(uid, edit)
             if before is not None:
-                self.forget(obj["spec"]["identityRef"], metadata["namespace"])
+                self._outdate([_place(obj["spec"]["identityRef"], metadata["namespace"])])
 
-    def login(self, identity_name: str) -> str | None:
+    def note_identity_edit(self, identity_name: str) -> None:
+        """Read the Secret of an OpenStackClusterIdentity again at its next use."""
+        with self._lock:
+            meant = tuple(self._by_identity.get(identity_name, ()))
+        self._outdate(meant)
+
+    def _outdate(self, places: Iterable[_Place]) -> None:
+        with self._lock:
+            for place in places:
+                if (known := self._known.get(place)) is not None:
+                    self._put(place, replace(known, outdated=next(self._numbers)))
+
+    def login(self, identity: Object) -> str | None:
         """Return why an OpenStackClusterIdentity's Secret does not work; empty if it does, None if it was not tried.
 
         Mistakes in the references of objects do not count: these name the entry of the Secret, and may name any.
         """
+        name, secret = identity["metadata"]["name"], Source.named_by(identity)
+        if (unreadable := self._secrets.unreadable(name)) is not None:
+            return unreadable
         with self._lock:
-            if (unreadable := self._unreadable.get(identity_name)) is not None:
-                return unreadable
-            places = [(place, known) for place, known in self._known.items() if _is_shared(place, identity_name)]
+            # A namespace that is not admitted any more keeps what was read for it, perhaps of another Secret.
+            found = [(place, self._known[place]) for place in self._by_identity.get(name, ())]
+            places = [(place, known) for place, known in found if known.source == secret]
         tried = [(place, cloud) for place, known in places if (cloud := self._clouds.peek(known.credentials))]
         refused = [(place, error) for place, cloud in tried if (error := cloud.refusal)]
         # The former credentials may work while the Secret's present content does not.
@@ -251,6 +311,11 @@ class CredentialsCache:
             known = self._known.get(_place(ref, namespace))
         return known.not_accepted if known else None
 
+    def describe_in_use(self, ref: Object, namespace: str) -> str:
+        """Return a description of the credentials in use, for messages of what the cloud says to them."""
+        described = self.describe(ref, namespace)
+        return f"{described}, its former content" if self.not_accepted(ref, namespace) else described
+
     @staticmethod
     def describe(ref: Object, namespace: str) -> str:
         """Return a description of an identityRef's credentials, for messages."""
@@ -271,10 +336,13 @@ class CredentialsCache:
             IdentityError: Secret, key, cloud name or permission is missing; the message says which.
         """
         if self.cloud_key(ref, namespace) is None:
-            read = self._read(ref, self._source(ref, namespace))
+            read = self._secrets.read(ref, self._secrets.source(ref, namespace))
+            if isinstance(read, Unreadable):
+                raise read.error
             with self._lock:
-                known = self._known.setdefault(_place(ref, namespace), read)
-                self._sites.setdefault(_place(ref, namespace), _site(known.credentials))
+                place = _place(ref, namespace)
+                known = self._known.get(place) or self._put(place, read)
+                self._sites.setdefault(place, _site(known.credentials))
 
     def tidy(self, used: Collection[_Place]) -> None:
         """Evict credentials, with their clouds, that no object used at this and at the previous call.
@@ -288,80 +356,42 @@ class CredentialsCache:
             for place in over:
                 del self._sites[place]
                 EXPIRES.remove(*_labels_of(place))
-            shared = {place[2] for place in used if place[0] == "ClusterIdentity"}
-            self._unreadable = {name: why for name, why in self._unreadable.items() if name in shared}
+        self._secrets.tidy({place[2] for place in used if _is_shared(place)})
         caches.evicted("credentials", len(over))
-        self._drop(over)
-
-    def _drop(self, places: Iterable[_Place]) -> None:
+        for place in over:
+            self._drop(place)
         with self._lock:
-            for place in places:
-                self._known.pop(place, None)
-            kept = {known.credentials.fingerprint for known in self._known.values()}
             # Refused credentials keep their cloud, which knows when they may be tried again.
-            kept |= {known.not_accepted.fingerprint for known in self._known.values() if known.not_accepted}
+            kept = set(self._by_fingerprint)
         self._clouds.retain(kept)
 
-    def _source(self, ref: Object, namespace: str) -> _Source:
-        kind = ref.get("type") or "Secret"
-        if kind == "Secret":
-            return _Source(namespace, ref["name"])
-        if kind == "ClusterIdentity":
-            return self._source_of_cluster_identity(ref, namespace)
-        raise IdentityError(f"identityRef.type {kind!r} is neither Secret nor ClusterIdentity")
-
-    def _source_of_cluster_identity(self, ref: Object, namespace: str) -> _Source:
-        found = self._kube.get(OPENSTACK_CLUSTER_IDENTITY, "", ref["name"])
-        if found is None:
-            raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not exist")
-        selector = found["spec"].get("namespaceSelector")
-        if selector and not _selects(selector, self._labels(namespace)):
-            raise IdentityError(
-                f"OpenStackClusterIdentity {ref['name']} does not admit namespace {namespace}:"
-                f" its spec.namespaceSelector ({_selector_text(selector)}) does not match the labels of the namespace"
-            )
-        secret = found["spec"]["secretRef"]
-        return _Source(secret["namespace"], secret["name"])
-
-    def _labels(self, namespace: str) -> Mapping[str, str]:
-        found = self._kube.get(NAMESPACE, "", namespace)
-        return (found or {}).get("metadata", {}).get("labels") or {}
-
-    def _read(self, ref: Object, source: _Source) -> _Read:
-        is_shared = ref.get("type") == "ClusterIdentity"
-        try:
-            clouds, cacert = self._content(source)
-        except IdentityError as error:
-            if is_shared:
-                with self._lock:
-                    self._unreadable[ref["name"]] = error.message
-            raise
-        if is_shared:
-            with self._lock:
-                self._unreadable.pop(ref["name"], None)
-        found = identity.parse(clouds, ref["cloudName"], cacert, ref.get("region"))
-        return _Read(found, source, self._clock.now())
-
-    def _content(self, source: _Source) -> tuple[bytes, bytes | None]:
-        """Return clouds.yaml and the CA bundle of a Secret."""
-        secret = self._kube.get(SECRET, source.namespace, source.name)
-        if secret is None:
-            raise IdentityError(f"Secret {source.namespace}/{source.name} does not exist")
-        clouds = _decoded(secret, CLOUDS_KEY)
-        if clouds is None:
-            raise IdentityError(f"Secret {source.namespace}/{source.name} has no key {CLOUDS_KEY}")
-        return clouds, _decoded(secret, CACERT_KEY)
+    def _drop(self, place: _Place) -> None:
+        with self._lock:
+            unused = self._remove(place)
+        for fingerprint in unused:
+            self._clouds.drop(fingerprint)
 
 
 def used(store: Store) -> set[_Place]:
     """Return the identity references of all objects. A machine without its own uses those of its cluster."""
-    objects = (obj for kind in USERS for obj in store.list(kind))
-    refs = [((obj.get("spec") or {}).get("identityRef"), obj["metadata"]["namespace"]) for obj in objects]
-    refs += [
-        (template["spec"]["template"]["spec"].get("identityRef"), template["metadata"]["namespace"])
-        for template in store.list(OPENSTACK_MACHINE_TEMPLATE)
-    ]
-    return {_place(ref, namespace) for ref, namespace in refs if ref}
+    return {place for index in _BY_PLACE for place in store.values(index)}
+
+
+def _fingerprints(read: Read) -> set[str]:
+    """Return the credentials whose clouds are kept for what was read; content that cannot be read has none."""
+    refused = read.not_accepted.fingerprint if read.not_accepted else ""
+    return {read.credentials.fingerprint} | ({refused} if refused else set())
+
+
+def _places(spec: Object, obj: Object) -> list[_Place]:
+    ref = spec.get("identityRef")
+    return [_place(ref, obj["metadata"]["namespace"])] if ref else []
+
+
+_BY_PLACE: Final[Sequence[Index[_Place]]] = (
+    *(Index(kind, lambda obj: _places(obj.get("spec") or {}, obj)) for kind in USERS),
+    Index(OPENSTACK_MACHINE_TEMPLATE, lambda template: _places(template["spec"]["template"]["spec"], template)),
+)
 
 
 def _place(ref: Object, namespace: str) -> _Place:
@@ -369,61 +399,28 @@ def _place(ref: Object, namespace: str) -> _Place:
     return (kind, namespace, ref.get("name", ""), ref.get("cloudName", ""), ref.get("region"))
 
 
+def _entry(place: _Place) -> tuple[str, str | None]:
+    """Return the cloud's name and the region, which select an entry of a Secret."""
+    return place[3], place[4]
+
+
 def _labels_of(place: _Place) -> tuple[str, ...]:
     return *place[:4], place[4] or ""
 
 
-def _is_shared(place: _Place, identity_name: str) -> bool:
-    return place[0] == "ClusterIdentity" and place[2] == identity_name
+def _is_shared(place: _Place) -> bool:
+    """Return whether the credentials are those of an OpenStackClusterIdentity."""
+    return place[0] == "ClusterIdentity"
 
 
-def _decoded(secret: Mapping[str, Any], key: str) -> bytes | None:
-    value = (secret.get("data") or {}).get(key)
-    if value is None:
-        return None
-    try:
-        return base64.b64decode(value, validate=True)
-    except binascii.Error as error:
-        metadata = secret["metadata"]
-        raise IdentityError(f"Secret {metadata['namespace']}/{metadata['name']}: key {key} is not base64") from error
+def _discard(index: dict[str, dict[_Place, None]], value: str, place: _Place) -> None:
+    del index[value][place]
+    if not index[value]:
+        del index[value]
 
 
-def _edit(obj: Object) -> Edit:
+def edit_of(obj: Object) -> Edit:
     """Return what changes with each edit of an object by its users."""
     annotations = obj["metadata"].get("annotations") or {}
     others = {name: value for name, value in annotations.items() if name not in _OWN_ANNOTATIONS}
     return obj["metadata"].get("generation", 0), hash(frozenset(others.items()))
-
-
-def _selector_text(selector: Mapping[str, Any]) -> str:
-    """Return a label selector in the notation of kubectl."""
-    parts = [f"{name}={value}" for name, value in (selector.get("matchLabels") or {}).items()]
-    for rule in selector.get("matchExpressions") or ():
-        values = f"({','.join(rule.get('values') or ())})"
-        forms = {"In": f"{rule['key']} in {values}", "NotIn": f"{rule['key']} notin {values}"}
-        forms |= {"Exists": rule["key"], "DoesNotExist": f"!{rule['key']}"}
-        parts.append(forms.get(rule["operator"], f"{rule['key']} {rule['operator']}"))
-    text = ",".join(parts)
-    return text if len(text) <= MAX_SELECTOR else f"{text[:MAX_SELECTOR]}..."
-
-
-def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    wanted = selector.get("matchLabels") or {}
-    if any(labels.get(name) != value for name, value in wanted.items()):
-        return False
-    return all(_matches(rule, labels) for rule in selector.get("matchExpressions") or ())
-
-
-def _matches(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    present = rule["key"] in labels
-    match rule["operator"]:
-        case "In":
-            return labels.get(rule["key"]) in (rule.get("values") or ())
-        case "NotIn":
-            return labels.get(rule["key"]) not in (rule.get("values") or ())
-        case "Exists":
-            return present
-        case "DoesNotExist":
-            return not present
-        case other:
-            raise IdentityError(f"namespaceSelector: operator {other!r} is not known")

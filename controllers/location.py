@@ -10,10 +10,10 @@ from typing import Any
 
 from capo import names
 from capo.errors import CapoError, IdentityError
-from capo.json_types import Body
 from capo.ledger import Ledger, Location
 from capo.openstack.cloud_view import CloudView
 from capo.openstack.kinds import KINDS, ResourceKind
+from capo.openstack.resource_cache import Selection, either, with_ids
 
 
 def accepted(obj: Mapping[str, Any]) -> str | None:
@@ -86,12 +86,12 @@ def is_anything_seen(cloud_view: CloudView, ledger: Ledger, owner: str) -> bool:
         CapoError: nothing was found, and a list failed.
     """
     kinds = _kinds(ledger)
-    if any(cloud_view.peek(kind.name, _belonging(kind, ledger, owner)) for kind in kinds):
+    if any(cloud_view.peek(kind.name, among=_belonging(kind, ledger, owner)) for kind in kinds):
         return True
     failure: CapoError | None = None
     for kind in kinds:
         try:
-            if cloud_view.list_matching(kind.name, _belonging(kind, ledger, owner)):
+            if cloud_view.list_matching(kind.name, among=_belonging(kind, ledger, owner)):
                 return True
         except CapoError as error:
             failure = error
@@ -105,14 +105,9 @@ def _kinds(ledger: Ledger) -> list[ResourceKind]:
     return [kind for kind in KINDS.values() if kind.name in wanted]
 
 
-def _belonging(kind: ResourceKind, ledger: Ledger, owner: str) -> Callable[[Body], bool]:
-    recorded = {record.id for record in ledger.records_of_kind(kind.name)}
-
-    def belongs(body: Body) -> bool:
-        stamp = kind.stamp_of(body)
-        return body["id"] in recorded or (stamp is not None and stamp.owner == owner)
-
-    return belongs
+def _belonging(kind: ResourceKind, ledger: Ledger, owner: str) -> Selection:
+    recorded = [record.id for record in ledger.records_of_kind(kind.name)]
+    return either(with_ids(recorded), lambda cache: cache.of_owner(owner))
 
 
 def _told(location: Location) -> str:

@@ -6,14 +6,12 @@ two routers of the same name confuse users of the project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from capo.engine.conditions import Condition
 from capo.openstack.cloud_view import CloudView
 from capo.openstack.resource_cache import Item
-
-Fits = Callable[[Mapping[str, Any]], bool]
 
 TYPE: Final = "NamesUnique"
 REASON: Final = "NamesTaken"
@@ -21,21 +19,21 @@ DUPLICATE: Final = "DuplicateResource"
 MAX_NAMED: Final = 5
 
 
-def condition(cloud_view: CloudView, marks: Sequence[tuple[str, Fits]]) -> tuple[list[Condition], list[str]]:
+def condition(cloud_view: CloudView, others: Mapping[str, Sequence[Item]]) -> tuple[list[Condition], list[str]]:
     """Return the condition about resources that have our names or our stamp and are left alone; or the type to drop.
 
     Makes no request; until all kinds have been listed for other reasons, the former condition is kept.
 
     Args:
-        marks: for each kind, the test whether a resource has our name.
+        others: by kind, what has our name and is not this object's.
     """
     duplicates = [text for _, text in sorted(cloud_view.duplicates.left_alone.items())]
     if duplicates:
         return [_of_duplicates(duplicates)], []
-    found = [(kind, item) for kind, fits in marks for item in cloud_view.others(kind, fits)]
+    found = [(kind, item) for kind, items in others.items() for item in items]
     if found:
         return [_condition(found)], []
-    return [], [TYPE] if all(cloud_view.was_listed(kind) for kind, _ in marks) else []
+    return [], [TYPE] if all(cloud_view.was_listed(kind) for kind in others) else []
 
 
 def _of_duplicates(found: Sequence[str]) -> Condition:

@@ -14,9 +14,11 @@ from typing import Final
 
 NETWORK: Final = "network"
 SUBNET: Final = "subnet"
+ADDITIONAL_SUBNET: Final = "subnet-2"
 ROUTER: Final = "router"
 ROUTER_INTERFACE: Final = "router-interface"
 """The port that connects the router; it identifies the router to disconnect, also one that the user provides."""
+ADDITIONAL_ROUTER_INTERFACE: Final = "router-interface-2"
 LOAD_BALANCER: Final = "lb-api"
 API_FLOATING_IP: Final = "fip-api"
 BASTION_FLOATING_IP: Final = "fip-bastion"
@@ -27,11 +29,22 @@ WORKER: Final = "worker"
 BASTION: Final = "bastion"
 
 _POOL: Final = "pool-"
+_SERVERS: Final = "servers-"
 
 
 def group(suffix: str) -> str:
     """Return the role of a managed security group."""
     return f"group-{suffix}"
+
+
+def servers(policy: str, template: str) -> str:
+    """Return the role of the server group of a template's machines.
+
+    Args:
+        policy: ``soft`` or ``hard``.
+        template: the template's name, empty for machines without one; its hash makes it fit into a stamp.
+    """
+    return f"{_SERVERS}{policy}-{hashlib.sha256(template.encode()).hexdigest()[:20]}"
 
 
 def listener(port: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from api.v1beta2 import OpenStackIdentityReference
@@ -162,6 +163,18 @@ def write_credentials(context: ReconcileContext, server: Object, wanted: OpenSta
     return changed
 
 
+def follow_filter(context: ReconcileContext, server: Object) -> Object:
+    """Give an OpenStackServer its owner's label of ``--watch-filter``; return the server as it is then.
+
+    Users label what they create, and so one manager reconciles owner and server.
+    """
+    label, metadata = names.WATCH_FILTER_LABEL, server["metadata"]
+    wanted = (context.obj["metadata"].get("labels") or {}).get(label)
+    if wanted == (metadata.get("labels") or {}).get(label):
+        return server
+    return patch(context, server, {"metadata": {"uid": metadata["uid"], "labels": {label: wanted}}})
+
+
 def not_ready_reason(server: Object, speakers: Sequence[str] = _SPEAKERS) -> Wait | None:
     """Return why an OpenStackServer is not ready, in its own words; None when no condition says so.
 
@@ -206,7 +219,13 @@ def deletion(server: Object) -> Wait:
     """Return the wait for an OpenStackServer to be deleted, with what blocks the deletion; pure."""
     metadata = server["metadata"]
     blocked = _blocked(server) if metadata.get("deletionTimestamp") else ""
-    return Wait(DELETING, f"OpenStackServer {metadata['name']} is being deleted{f': {blocked}' if blocked else ''}")
+    wait = being_deleted(metadata["name"])
+    return replace(wait, message=f"{wait.message}: {blocked}") if blocked else wait
+
+
+def being_deleted(name: str) -> Wait:
+    """Return the wait for the end of a deletion that nothing blocks."""
+    return Wait(DELETING, f"OpenStackServer {name} is being deleted")
 
 
 def _blocked(server: Object) -> str:

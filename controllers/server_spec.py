@@ -1,6 +1,6 @@
 """The spec of an OpenStackServer, from its machine's spec and its cluster; pure.
 
-Shared by OpenStackMachines and the bastion of an OpenStackCluster, whose servers differ only in the four values of
+Shared by OpenStackMachines and the bastion of an OpenStackCluster, whose servers differ only in the values of
 :class:`Purpose`. Source: docs/explanation/go-provider.md, G-32. Unlike the Go provider, it does not drop what the
 user wrote (W-10) or request what OpenStack refuses (W-11).
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachineSpec
+from api.v1beta2.openstackcluster import FailureDomainNetwork
 from api.v1beta2.port import PortOpts
 from capo.errors import InvalidSpecError
 from capo.json_types import Json
@@ -37,12 +38,14 @@ class Purpose:
         security_group_id: managed group of ports that have none of their own; None when groups are not managed.
         availability_zone: Nova's zone, None leaves the choice to Nova.
         user_data_secret: name of the Secret with the user data, None for none.
+        server_group_id: the group that the cluster created for it, None for none; then the machine may name one.
     """
 
     identity_ref: OpenStackIdentityReference
     security_group_id: str | None = None
     availability_zone: str | None = None
     user_data_secret: str | None = None
+    server_group_id: str | None = None
 
 
 def server_spec(machine: OpenStackMachineSpec, cluster: OpenStackCluster, purpose: Purpose) -> Json:
@@ -58,13 +61,14 @@ def server_spec(machine: OpenStackMachineSpec, cluster: OpenStackCluster, purpos
         **{name: given[name] for name in _COPIED if given.get(name)},
         "availabilityZone": purpose.availability_zone,
         "tags": tags or None,
+        **({"serverGroup": {"id": purpose.server_group_id}} if purpose.server_group_id else {}),
         "trunk": True if machine.trunk else None,
         "userDataRef": {"name": purpose.user_data_secret} if purpose.user_data_secret else None,
     }
     return {
         **{name: value for name, value in optional.items() if value is not None},
         "identityRef": purpose.identity_ref.to_dict(),
-        "ports": ports(machine, cluster, purpose.security_group_id),
+        "ports": ports(machine, cluster, purpose.security_group_id, _domain(cluster, purpose.availability_zone)),
         "sshKeyName": machine.ssh_key_name,
     }
 
@@ -74,8 +78,20 @@ def _flavor(machine: OpenStackMachineSpec) -> Json:
     return {"flavorID": machine.flavor.id or None, "flavor": by_name or None}
 
 
-def ports(machine: OpenStackMachineSpec, cluster: OpenStackCluster, security_group_id: str | None) -> list[Json]:
+def _domain(cluster: OpenStackCluster, zone: str | None) -> FailureDomainNetwork | None:
+    return next((each for each in cluster.spec.failure_domains if each.name == zone), None)
+
+
+def ports(
+    machine: OpenStackMachineSpec,
+    cluster: OpenStackCluster,
+    security_group_id: str | None,
+    domain: FailureDomainNetwork | None = None,
+) -> list[Json]:
     """Return the ports with the cluster's defaults; one port when the machine has none.
+
+    Args:
+        domain: where machines of the failure domain get their ports; None for the network of the cluster.
 
     Raises:
         InvalidSpecError: the cluster has no network, and the machine no ports.
@@ -89,26 +105,46 @@ def ports(machine: OpenStackMachineSpec, cluster: OpenStackCluster, security_gro
     return [
         {
             **port.to_dict(),
-            **_target(port, cluster, network_id),
+            **_target(port, cluster, network_id, domain),
             **_groups(port, own_groups, security_group_id),
         }
         for port in machine.ports or (PortOpts(),)
     ]
 
 
-def _target(port: PortOpts, cluster: OpenStackCluster, network_id: str | None) -> Json:
+def ports_of_cluster(machine: OpenStackMachineSpec) -> frozenset[int]:
+    """Return the indexes of the ports that leave network and subnets to the cluster."""
+    return frozenset(index for index, port in enumerate(machine.ports or (PortOpts(),)) if not _has_target(port))
+
+
+def _has_target(port: PortOpts) -> bool:
+    return port.network is not None or any(ip.subnet for ip in port.fixed_ips)
+
+
+def _target(
+    port: PortOpts, cluster: OpenStackCluster, network_id: str | None, domain: FailureDomainNetwork | None
+) -> Json:
     """Return network and fixed IPs of a port that leaves them to the cluster.
 
     Fixed IPs of the user are kept; a subnet among them determines the network.
     """
-    if port.network or not network_id or any(ip.subnet for ip in port.fixed_ips):
+    if not network_id or _has_target(port):
         return {}
+    network = domain.network.to_dict() if domain and domain.network else {"id": network_id}
     if port.fixed_ips:
-        return {"network": {"id": network_id}}
+        return {"network": network}
+    fixed_ips = [{"subnet": subnet} for subnet in _subnets(cluster, domain)]
+    return {"network": network, **({"fixedIPs": fixed_ips} if fixed_ips else {})}
+
+
+def _subnets(cluster: OpenStackCluster, domain: FailureDomainNetwork | None) -> list[Json]:
     spec = cluster.spec
+    if domain:
+        return [subnet.to_dict() for subnet in domain.subnets]
     subnets = (spec.primary_subnet,) if spec.primary_subnet else spec.subnets
-    fixed_ips = [{"subnet": subnet.to_dict()} for subnet in subnets]
-    return {"network": {"id": network_id}, **({"fixedIPs": fixed_ips} if fixed_ips else {})}
+    if spec.additional_managed_subnet and not subnets and cluster.status.network:
+        return [{"id": subnet.id} for subnet in cluster.status.network.subnets]
+    return [subnet.to_dict() for subnet in subnets]
 
 
 def _groups(port: PortOpts, own_groups: Sequence[Mapping[str, Any]], security_group_id: str | None) -> Json:

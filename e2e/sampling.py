@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -49,11 +49,18 @@ def is_writing() -> bool:
     return chosen() == WRITE
 
 
-def listed(folder: Path) -> list[str] | None:
-    """Return the names of the runs to play, of the list in a folder or as given; None where no list decides."""
+def listed(folder: Path, of: Callable[[str], T], updated: Callable[[Iterable[T]], Sequence[T]]) -> list[T] | None:
+    """Return the runs to play, of the list in a folder or as given; None where no list decides.
+
+    Args:
+        of: returns the run of a name.
+        updated: returns what the list of these runs should be now; it is written where that is wanted.
+    """
     if "/" in chosen():
-        return chosen().split(",")
-    return read(folder) if chosen() in (GATE, WRITE) else None
+        return [of(name) for name in chosen().split(",")]
+    if is_writing():
+        (folder / LIST).write_text("".join(f"{run}\n" for run in updated(map(of, read(folder)))), encoding="utf-8")
+    return [of(name) for name in read(folder)] if chosen() in (GATE, WRITE) else None
 
 
 def read(folder: Path) -> list[str]:

@@ -25,6 +25,8 @@ LINES: Final = 40
 
 _BASES: Final[Mapping[str, str]] = {
     "images": "/apis/openstack.k-orc.cloud/v1alpha1",
+    "kamajicontrolplanes": "/apis/controlplane.cluster.x-k8s.io/v1alpha2",
+    "k0smotroncontrolplanes": "/apis/controlplane.cluster.x-k8s.io/v1beta2",
     "machinehealthchecks": "/apis/cluster.x-k8s.io/v1beta2",
     "openstackmachinetemplates": "/apis/infrastructure.cluster.x-k8s.io/v1beta2",
 }

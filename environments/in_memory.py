@@ -10,25 +10,29 @@ Kubernetes is :class:`FakeKube`. Nothing sleeps: when nothing is due, time jumps
 from __future__ import annotations
 
 import base64
+import collections
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Self
+from unittest import mock
 
 from capo.engine import conditions
 from capo.engine.context import Dependencies
+from capo.engine.create import CreateProtocol
 from capo.engine.queue import CONFLICT_S
 from capo.engine.reconciler import Reconciler
+from capo.engine.steps import Create
 from capo.engine.store import Store, key_of
 from capo.engine.tests.fake_kube import FakeClock, FakeKube, RecordedEvents
 from capo.engine.worker import Result
 from capo.json_types import Json
 from capo.kube.errors import Conflict
 from capo.kube.kinds import SECRET, Key, Kind
-from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
-from capo.openstack.identity import Credentials
 from capo.openstack.list_poller import ListPoller
+from capo.openstack.poller_pool import Site
 from capo.settings import Settings
 from capo.simulator.cloud import Cloud as SimulatedCloud
 from capo.simulator.octavia import service as octavia
@@ -39,6 +43,8 @@ from controllers.credentials import CredentialsCache
 MAX_PASSES: Final = 2000
 """More reconciles than this in one call of ``settle`` are a hot loop."""
 NAMESPACE: Final = "default"
+Factory = Callable[[CredentialsCache, Dependencies], Any]
+"""Creates a controller."""
 
 
 class ManualClouds(Clouds):
@@ -48,10 +54,8 @@ class ManualClouds(Clouds):
         super().__post_init__()
         self.pollers: list[ListPoller] = []
 
-    def _made(self, credentials: Credentials) -> Cloud:
-        cloud = Cloud(credentials, self._http.of(credentials), clock=self.clock, wake=self.wake, fence=self.fence)
-        self.pollers.append(cloud.poller)
-        return cloud
+    def _observe(self, poller: ListPoller, site: Site) -> None:
+        self.pollers.append(poller)
 
 
 class InMemoryEnvironment:
@@ -62,9 +66,7 @@ class InMemoryEnvironment:
         settings: of the manager.
     """
 
-    def __init__(
-        self, *factories: Callable[[CredentialsCache, Dependencies], Any], settings: Settings | None = None
-    ) -> None:
+    def __init__(self, *factories: Factory, settings: Settings | None = None) -> None:
         self.clock = FakeClock(float(int(time.time())))
         self.kube = FakeKube()
         self.events = RecordedEvents()
@@ -231,15 +233,21 @@ class InMemoryEnvironment:
 
     def _sync(self) -> None:
         """Update the store from the API server, as the watches do."""
+        counts = collections.Counter(key.kind for key in self.kube.objects)
         for key, obj in list(self.kube.objects.items()):
-            if key.kind not in self.unwatched:
+            if key.kind not in self.unwatched and not self._is_stored(key, obj):
                 self.store.apply(key.kind, "MODIFIED", obj)
-        self._kinds |= {key.kind for key in self.kube.objects} | {c.kind for c in self.controllers}
+        self._kinds |= counts.keys() | {c.kind for c in self.controllers}
         for kind in self._kinds:
-            for known in self.store.list(kind):
+            may_lack = self.store.count(kind) > counts[kind] or kind in self.unwatched
+            for known in self.store.list(kind) if may_lack else ():
                 metadata = known["metadata"]
                 if Key(kind, metadata["namespace"], metadata["name"]) not in self.kube.objects:
                     self.store.apply(kind, "DELETED", known)
+
+    def _is_stored(self, key: Key, obj: Json) -> bool:
+        known = self.store.get(*key)
+        return known is not None and known["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
 
     def _changed(self, change: Any) -> None:
         for controller in self.controllers if hasattr(self, "controllers") else ():
@@ -248,7 +256,9 @@ class InMemoryEnvironment:
             for route in controller.routes:
                 if route.kind == change.key.kind:
                     for namespace, name in route.map(dict(change.obj), self.store):
-                        self._due[Key(controller.kind, namespace, name)] = self.clock.now()
+                        key = Key(controller.kind, namespace, name)
+                        if key != change.by:
+                            self._due[key] = self.clock.now()
 
 
 @contextmanager
@@ -265,12 +275,13 @@ def killed_at_write(stage: InMemoryEnvironment, number: int) -> Iterator[None]:
         yield
 
 
+class Killed(BaseException):
+    """Derived from BaseException, so that no handler catches it."""
+
+
 @contextmanager
 def killed_when(stage: InMemoryEnvironment, is_time: Callable[[], bool]) -> Iterator[None]:
     """Kill the manager at its first write to Kubernetes while a condition holds; the block may end early."""
-
-    class Killed(BaseException):
-        """Derived from BaseException, so that no handler catches it."""
 
     def die(*_: object) -> None:
         if is_time():
@@ -283,3 +294,20 @@ def killed_when(stage: InMemoryEnvironment, is_time: Callable[[], bool]) -> Iter
         pass
     finally:
         stage.kube.before_write = None
+
+
+@contextmanager
+def killed_before_create(number: int) -> Iterator[None]:
+    """Kill the manager before it sends its n-th create, whose intent is stored; the block may end early."""
+    count = 0
+    call = CreateProtocol._call
+
+    def counted(protocol: CreateProtocol, create: Create) -> Mapping[str, Mapping[str, Any]]:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise Killed
+        return call(protocol, create)
+
+    with mock.patch.object(CreateProtocol, "_call", counted), contextlib.suppress(Killed):
+        yield

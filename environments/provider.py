@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from capo.engine.tests.fake_kube import FakeKube
 from capo.json_types import Json
@@ -19,7 +19,7 @@ from controllers.openstackcluster.controller import ClusterController
 from controllers.openstackfloatingippool.controller import FloatingIPPoolController
 from controllers.openstackmachine.controller import MachineController
 from controllers.openstackserver.controller import ServerController
-from environments.in_memory import InMemoryEnvironment
+from environments.in_memory import Factory, InMemoryEnvironment
 
 Counts = Mapping[str, int]
 
@@ -36,9 +36,16 @@ class ProviderEnvironment(InMemoryEnvironment):
         patience_s: the manager's timeout of an answer, in real time.
     """
 
+    factories: ClassVar[tuple[Factory, ...]] = (
+        ClusterController,
+        MachineController,
+        ServerController,
+        FloatingIPPoolController,
+    )
+
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
-        super().__init__(ClusterController, MachineController, ServerController, FloatingIPPoolController)
+        super().__init__(*self.factories)
         self.apply_secret()
         self.before: dict[str, dict[str, Json]] = {}
 

@@ -54,6 +54,8 @@ def empty(cloud: Cloud, admin: Cloud, project_id: str, *, every_s: float) -> Non
         cloud.delete("compute", f"/os-keypairs/{pair['keypair']['name']}", microversion=NOVA)
     for kind, delete in _ORDER:
         _empty(cloud, project_id, kind, delete, every_s)
+    for pool in cloud.list_all("network", "/subnetpools", "subnetpools", params={"project_id": project_id}):
+        cloud.delete("network", f"/subnetpools/{pool['id']}")
     for group in _listed(admin, "security_group", project_id):
         security_group.delete(admin, group["id"])
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from api import printer_columns
 from api.meta import Conditions, KubernetesObject, LabelSelector
 from api.model import Model
-from api.schema import Names, NamespaceName, ObjectName
+from api.schema import Column, Names, NamespaceName, ObjectName
+from api.v1beta2.conditions import ConditionType
 
 
 class OpenStackCredentialSecretReference(Model):
@@ -41,6 +43,14 @@ class OpenStackClusterIdentity(KubernetesObject):
     """Credentials for OpenStack that objects in several namespaces may use."""
 
     names: ClassVar[Names] = Names("openstackclusteridentities", short="osci", scope="Cluster")
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("Namespace", ".spec.secretRef.namespace", "Namespace of the Secret with the credentials"),
+        Column("Secret", ".spec.secretRef.name", "Secret with the credentials"),
+        Column("Used By", ".status.usedBy", "How many objects name the identity"),
+        printer_columns.state(ConditionType.AUTHENTICATION_SUCCEEDED),
+        printer_columns.changed(ConditionType.AUTHENTICATION_SUCCEEDED),
+        printer_columns.AGE,
+    )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1alpha1"] = "infrastructure.cluster.x-k8s.io/v1alpha1"
     """Group and version of the kind."""

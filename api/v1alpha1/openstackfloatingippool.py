@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from api import printer_columns
 from api.meta import Condition, KubernetesObject
 from api.model import Model
-from api.schema import Address, Defaulted, Names
+from api.schema import Address, Column, Defaulted, Names
+from api.v1beta2.conditions import ConditionType
 from api.v1beta2.identity import OpenStackIdentityReference
 from api.v1beta2.network import NetworkParam
-from api.v1beta2.openstackcluster import NetworkStatus
+from api.v1beta2.openstackclusterstatus import NetworkStatus
 from api.v1beta2.resources import ResourceLedger
 
 
@@ -57,6 +59,16 @@ class OpenStackFloatingIPPool(KubernetesObject):
     """A pool of floating IPs that machines claim from."""
 
     names: ClassVar[Names] = Names("openstackfloatingippools", categories=())
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("Network", ".status.floatingIPNetwork.name", "External network of new floating IPs"),
+        Column("Max IPs", ".spec.maxIPs", "How many addresses may be claimed"),
+        Column("Reclaim", ".spec.reclaimPolicy", "What happens to a floating IP whose claim is deleted"),
+        printer_columns.state(ConditionType.FLOATING_IP_POOL_READY),
+        Column("Claimed", ".status.claimedIPs[0]", "First address that is claimed", priority=1),
+        Column("Available", ".status.availableIPs[0]", "First address that can be allocated", priority=1),
+        printer_columns.changed(ConditionType.FLOATING_IP_POOL_READY),
+        printer_columns.AGE,
+    )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1alpha1"] = "infrastructure.cluster.x-k8s.io/v1alpha1"
     """Group and version of the kind."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
+from api import printer_columns
 from api.meta import Condition, KubernetesObject, LocalObjectReference, NodeAddress, TypedLocalObjectReference
 from api.model import Model
 from api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList, Timestamp
+from api.v1beta2.conditions import ConditionType
 from api.v1beta2.identity import OpenStackIdentityReference
 from api.v1beta2.network import SecurityGroupParam
 from api.v1beta2.port import PortOpts, PortStatus, ResolvedPortSpec
@@ -131,7 +133,13 @@ class OpenStackServer(KubernetesObject):
         Column("InstanceState", ".status.instanceState", "State of the server in Nova"),
         Column("Ready", ".status.ready", "Whether the server is ACTIVE"),
         Column("InstanceID", ".status.instanceID", "Id of the server in Nova"),
-        Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date"),
+        printer_columns.AGE,
+        printer_columns.state(ConditionType.INSTANCE_READY),
+        printer_columns.ADDRESS,
+        *printer_columns.with_flavor_as_text([printer_columns.flavor()]),
+        Column("Zone", ".status.availabilityZone", "Availability zone that Nova chose", priority=1),
+        printer_columns.image(),
+        printer_columns.changed(ConditionType.INSTANCE_READY),
     )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1alpha1"] = "infrastructure.cluster.x-k8s.io/v1alpha1"

@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
+from api import printer_columns
 from api.meta import CLUSTER_NAME_PATH, KubernetesObject
 from api.model import Model
-from api.schema import Address, AtomicList, CloudText, Column, Names, Required, Rule, Schema, SetList
+from api.schema import (
+    Address,
+    AtomicList,
+    CloudText,
+    Column,
+    IPFamily,
+    Ipv6Mode,
+    NamedList,
+    Names,
+    Required,
+    Rule,
+    Schema,
+    SetList,
+)
 from api.v1beta1.conditions import Conditions
 from api.v1beta1.identity import OpenStackIdentityReference
 from api.v1beta1.loadbalancer import APIEndpoint, APIServerLoadBalancer
@@ -15,6 +29,8 @@ from api.v1beta1.network import SubnetParam
 from api.v1beta1.openstackmachine import MachineResources, OpenStackMachineSpec, ResolvedMachineSpec
 from api.v1beta1.securitygroups import ManagedSecurityGroups
 from api.v1beta2 import openstackcluster as newer
+from api.v1beta2 import openstackclusterstatus as newer_status
+from api.v1beta2.driftpolicy import DriftPolicy
 from api.v1beta2.network import NetworkParam, RouterParam
 from api.v1beta2.resources import ResourceLedger
 
@@ -31,12 +47,20 @@ class AllocationPool(Model):
 class SubnetSpec(Model):
     """A subnet to create."""
 
+    crd: ClassVar[Schema] = Schema(rules=(newer.EQUAL_MODES,))
+
     cidr: Address
     """Address range in CIDR notation, IPv4 or IPv6. Cannot change."""
     dns_nameservers: tuple[Address, ...] = ()
     """IP addresses of the DNS servers for machines. Default: none. May change at any time."""
     allocation_pools: tuple[AllocationPool, ...] = ()
     """Ranges that Neutron may hand out. Default: the whole subnet. Cannot change."""
+    ipv6_address_mode: Ipv6Mode | None = None
+    """How Neutron assigns addresses of IPv6; `slaac` and `dhcpv6-stateless` need a prefix of 64 bits. Default: Neutron
+    only records them. Cannot change."""
+    ipv6_ra_mode: Ipv6Mode | None = None
+    """What the router advertises in IPv6; equal to `ipv6AddressMode` when both are set. Default: nothing. Cannot
+    change."""
 
 
 class ExternalRouterIPParam(newer.ExternalRouterIPParam):
@@ -55,6 +79,13 @@ class Bastion(newer.Bastion):
     """
 
 
+class FailureDomainNetwork(newer.FailureDomainNetwork):
+    """Where machines of a failure domain get their ports; what is named exists already."""
+
+    subnets: Annotated[tuple[SubnetParam, ...], Schema(min_items=1, list_type="atomic")] = ()
+    """Subnets of this network; a port gets an address in each. Default: Neutron chooses."""
+
+
 class OpenStackClusterSpec(Model):
     """Desired state of the infrastructure."""
 
@@ -70,12 +101,18 @@ class OpenStackClusterSpec(Model):
                 " ? has(self.disableAPIServerFloatingIP) && self.disableAPIServerFloatingIP : true",
                 "disableAPIServerFloatingIP cannot be false when disableExternalNetwork is true",
             ),
+            newer.BESIDE_FIRST,
+            newer.OTHER_FAMILY,
         )
     )
 
     managed_subnets: Annotated[tuple[SubnetSpec, ...], Schema(max_items=1, list_type="atomic")] = ()
     """The subnet to create, with a network and a router for it; at most one. Default: none, and `network` and `subnets`
     refer to existing ones. Cannot change, but for `dnsNameservers`.
+    """
+    additional_managed_subnet: newer.AdditionalSubnetSpec | None = None
+    """A second subnet to create, of the other IP version than that of `managedSubnets`, which remains the first one:
+    machines get an address in each. Default: none. Cannot change, but for `dnsNameservers`, nor be added later.
     """
     router: RouterParam | None = None
     """Existing router to use instead of creating one. Default: one is created if there is an external network and a
@@ -123,6 +160,9 @@ class OpenStackClusterSpec(Model):
     api_server_port: Annotated[int, Schema(minimum=0, maximum=65535)] | None = None
     """TCP port of the endpoint, used while `controlPlaneEndpoint` is not set; `apiServer.port` in v1beta2. Default:
     6443. Can be set once, when floating IPs are disabled."""
+    api_server_ip_families: Annotated[tuple[IPFamily, ...], Schema(max_items=2, list_type="set")] = ()
+    """IP versions of the virtual IPs of the load balancer: the first is that of the endpoint, a second one gives it one
+    more virtual IP. Default: that of the first subnet alone. Cannot change."""
     managed_security_groups: ManagedSecurityGroups | None = None
     """Security groups that are created for control plane, workers and bastion; an empty object means the default rules.
     Default: no groups are created. May be added later and change at any time, but not be removed.
@@ -141,8 +181,19 @@ class OpenStackClusterSpec(Model):
     """Whether control plane machines are created without availability zone, so that Nova chooses; without effect when
     `controlPlaneAvailabilityZones` is set. Default: false. May change at any time.
     """
+    failure_domains: NamedList[FailureDomainNetwork] = ()
+    """Networks and subnets for the machines of single failure domains, for ports that name none. Default: the network
+    of the cluster for all. May change at any time; machines that exist keep their ports.
+    """
     bastion: Bastion | None = None
     """Server for SSH access to the nodes. Default: none. May change at any time."""
+    workload_leftovers: newer.WorkloadLeftovers | None = None
+    """What becomes of the load balancers and volumes that workloads left when the cluster is deleted. Default: they
+    are reported. May change at any time."""
+    drift_policy: DriftPolicy | None = None
+    """What is done about external changes of the resources of the cluster and of its machines, by kind. Default: see
+    its fields. May change at any time.
+    """
     identity_ref: OpenStackIdentityReference
     """Credentials for the cluster, and for machines that have none of their own. May change, but for the region."""
 
@@ -202,6 +253,8 @@ class LoadBalancer(Model):
     """Floating IP address; the virtual IP if there is none."""
     internal_ip: Required[str] = ""
     """Virtual IP address."""
+    additional_internal_ips: SetList[str] = ()
+    """Further virtual IP addresses, of the other IP version."""
     allowed_cidrs: tuple[str, ...] = ()
     """CIDRs that may connect, with those of the cluster itself; sorted, without duplicates."""
     tags: tuple[str, ...] = ()
@@ -216,7 +269,7 @@ class FailureDomainSpec(Model):
     control_plane: bool = False
     """Whether control plane machines may be placed there."""
     attributes: Mapping[str, str] = {}
-    """Additional attributes; not written by the provider."""
+    """`networkID`, `subnetIDs` and `cidrs` of one that `spec.failureDomains` names; lists are separated by commas."""
 
 
 class SecurityGroupStatus(Model):
@@ -228,7 +281,7 @@ class SecurityGroupStatus(Model):
     """Id."""
 
 
-class BastionStatus(newer.BastionStatus):
+class BastionStatus(newer_status.BastionStatus):
     """Observed state of the bastion."""
 
     resolved: ResolvedMachineSpec | None = None  # type: ignore[assignment]  # the same field of the older version
@@ -242,7 +295,7 @@ class OpenStackClusterStatus(Model):
 
     ready: Annotated[bool, Schema(is_required=True, is_default_served=True)] = False
     """Whether the condition `Ready` is True."""
-    initialization: newer.ClusterInitialization | None = None
+    initialization: newer_status.ClusterInitialization | None = None
     """Milestones that are reached once; Cluster API reads them."""
     network: NetworkStatusWithSubnets | None = None
     """Network of the cluster and those of its subnets that are used."""
@@ -262,7 +315,15 @@ class OpenStackClusterStatus(Model):
     """Managed security group of the bastion; absent while the bastion is disabled."""
     bastion: BastionStatus | None = None
     """Observed state of the bastion; absent while there is none."""
-    bastion_replacement: newer.BastionReplacement | None = None
+    applied_rules: Annotated[tuple[newer_status.AppliedRules, ...], Schema(list_type="map", map_keys=("id",))] = ()
+    """Rules that each managed security group was given last; only while `driftPolicy.securityGroupRules` is `Off` or
+    `Report`. They distinguish edits of the spec from external changes."""
+    load_balancer_settings: Annotated[
+        tuple[newer_status.KnownSettings, ...], Schema(list_type="map", map_keys=("id",))
+    ] = ()
+    """Settings of the children of the managed load balancer as they were first seen, or last applied. They distinguish
+    external changes from edits of the spec and from the defaults of the cloud."""
+    bastion_replacement: newer_status.BastionReplacement | None = None
     """The replacement of the bastion that is in progress; absent while there is none."""
     failure_reason: str | None = None
     """Not written any more, kept for older objects; see the conditions."""
@@ -281,7 +342,7 @@ class OpenStackCluster(KubernetesObject):
     columns: ClassVar[tuple[Column, ...]] = (
         Column("Cluster", CLUSTER_NAME_PATH, "Cluster that the infrastructure belongs to"),
         Column("Ready", ".status.ready", "Whether the infrastructure is ready"),
-        *newer.OpenStackCluster.columns[1:],
+        *printer_columns.beside_ready(newer.OpenStackCluster.columns[1:]),
     )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta1"] = "infrastructure.cluster.x-k8s.io/v1beta1"

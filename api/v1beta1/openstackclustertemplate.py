@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from api import printer_columns
 from api.meta import KubernetesObject
 from api.model import Model
-from api.schema import Names
+from api.schema import Column, Names
 from api.v1beta1.identity import OpenStackIdentityReference
 from api.v1beta1.openstackcluster import OpenStackClusterSpec
 from api.v1beta2 import openstackclustertemplate as newer
@@ -30,6 +31,7 @@ class OpenStackClusterTemplate(KubernetesObject):
     """A template for OpenStackClusters, for ClusterClasses."""
 
     names: ClassVar[Names] = newer.OpenStackClusterTemplate.names
+    columns: ClassVar[tuple[Column, ...]] = printer_columns.with_flavor_as_text(newer.OpenStackClusterTemplate.columns)
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta1"] = "infrastructure.cluster.x-k8s.io/v1beta1"
     """Group and version of the kind."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
+from api import printer_columns
 from api.meta import CLUSTER_NAME_PATH, KubernetesObject, NodeAddress, TypedLocalObjectReference
 from api.model import Model
-from api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList
+from api.schema import CloudName, CloudText, Column, NamedList, Names, NonEmpty, Rule, Schema, SetList
 from api.v1beta1.conditions import Conditions
 from api.v1beta1.identity import OpenStackIdentityReference
 from api.v1beta1.port import PortOpts, PortStatus, ResolvedPortSpec
@@ -27,7 +28,10 @@ class OpenStackMachineSpec(Model):
     """Desired state of the server."""
 
     crd: ClassVar[Schema] = Schema(
-        rules=(Rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set"),)
+        rules=(
+            Rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set"),
+            newer.ONE_GROUP,
+        )
     )
 
     provider_id: str | None = None
@@ -63,6 +67,10 @@ class OpenStackMachineSpec(Model):
     """More disks. Default: none. Cannot change."""
     server_group: ServerGroupParam | None = None
     """Server group, for affinity or anti-affinity. Default: none. Cannot change."""
+    anti_affinity: Annotated[str, Schema(enum=("soft", "hard", "none"))] | None = None
+    """Whether the servers of a template are on different hosts: `soft` if there are enough hosts, `hard` always, else a
+    server is not created. The provider creates a server group for each cluster and template; not together with
+    `serverGroup`. Default: none. Cannot change."""
     identity_ref: OpenStackIdentityReference | None = None
     """Credentials for this machine. Default: those of the cluster. May change, but for the region; a server that exists
     keeps those that it was created with.
@@ -119,6 +127,9 @@ class OpenStackMachineStatus(Model):
     """References of the spec resolved to ids; kept for older objects, see the OpenStackServer."""
     resources: OpenStackMachineResources | None = None
     """Resources that were created for this machine, besides its OpenStackServer."""
+    joined_pools: SetList[NonEmpty] = ()
+    """Ids of pools that the member of the machine was in; only while `driftPolicy.poolMembers` of the OpenStackCluster
+    is `Off` or `Report`. A member that is missing there was removed externally."""
     failure_reason: str | None = None
     """Not written any more, kept for older objects; see the conditions."""
     failure_message: str | None = None
@@ -134,7 +145,7 @@ class OpenStackMachine(KubernetesObject):
     columns: ClassVar[tuple[Column, ...]] = (
         Column("Cluster", CLUSTER_NAME_PATH, "Cluster that the machine belongs to"),
         Column("Ready", ".status.ready", "Whether the machine is ready"),
-        *newer.OpenStackMachine.columns[1:],
+        *printer_columns.beside_ready(printer_columns.with_flavor_as_text(newer.OpenStackMachine.columns[1:])),
     )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta1"] = "infrastructure.cluster.x-k8s.io/v1beta1"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+from api import printer_columns
 from api.meta import KubernetesObject
 from api.model import Model
-from api.schema import Names, Quantity, Schema
+from api.schema import Column, Names, Quantity, Schema
 from api.v1beta1.conditions import Conditions
 from api.v1beta1.openstackmachine import OpenStackMachineSpec
 from api.v1beta1.server import ImageParam
@@ -48,6 +49,7 @@ class OpenStackMachineTemplate(KubernetesObject):
     """A template for OpenStackMachines, for MachineDeployments and control planes."""
 
     names: ClassVar[Names] = newer.OpenStackMachineTemplate.names
+    columns: ClassVar[tuple[Column, ...]] = printer_columns.with_flavor_as_text(newer.OpenStackMachineTemplate.columns)
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta1"] = "infrastructure.cluster.x-k8s.io/v1beta1"
     """Group and version of the kind."""

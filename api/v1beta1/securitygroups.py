@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from api.model import Model
-from api.schema import NamedList, Schema
+from api.schema import Address, NamedList, Schema, SetList
 from api.v1beta2 import securitygroups as newer
 
 
@@ -37,4 +37,13 @@ class ManagedSecurityGroups(Model):
     allow_all_in_cluster_traffic: Annotated[bool, Schema(is_required=True, is_default_served=True)] = False
     """Whether nodes may connect to each other on all ports, instead of the single rules for Kubernetes. Default: false.
     May change at any time.
+    """
+    allow_all_outbound_traffic: bool | None = None
+    """Whether nodes and bastion may connect to all addresses. `false` permits only what nodes need: each other, the API
+    server, DNS in the subnets and at their name servers, the metadata service; rules with direction `egress` permit
+    more. Default: all addresses. May change at any time.
+    """
+    node_port_allowed_cidrs: SetList[Address] = ()
+    """CIDRs that may connect to node ports of workers, for load balancers that keep the addresses of clients;
+    `0.0.0.0/0` and `::/0` permit everyone. Default: only the subnets and nodes of the cluster. May change at any time.
     """

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from api.meta import CLUSTER_NAME_PATH, Conditions, KubernetesObject
+from api import printer_columns
+from api.meta import CLUSTER_NAME_PATH, KubernetesObject
 from api.model import Model
 from api.schema import (
     Address,
     AtomicList,
+    CloudName,
     CloudText,
     Column,
     Defaulted,
     Int32,
+    IPFamily,
     Ipv4,
+    Ipv6Mode,
     NamedList,
     Names,
-    NonEmpty,
-    Required,
     Rule,
     Schema,
     SetList,
+    Uuid,
 )
+from api.v1beta2.driftpolicy import DriftPolicy
 from api.v1beta2.identity import OpenStackIdentityReference
 from api.v1beta2.loadbalancer import APIEndpoint, APIServer
 from api.v1beta2.network import NetworkParam, RouterParam, SubnetParam
-from api.v1beta2.openstackmachine import OpenStackMachineSpec, ResolvedMachineSpec
-from api.v1beta2.resources import MachineResources, ResourceLedger
+from api.v1beta2.openstackclusterstatus import OpenStackClusterStatus
+from api.v1beta2.openstackmachine import OpenStackMachineSpec
 from api.v1beta2.securitygroups import ManagedSecurityGroups
 
 
@@ -40,8 +43,27 @@ class AllocationPool(Model):
     """Last IP address of the range."""
 
 
+EQUAL_MODES: Final = Rule(
+    "!has(self.ipv6AddressMode) || !has(self.ipv6RAMode) || self.ipv6AddressMode == self.ipv6RAMode",
+    "ipv6AddressMode and ipv6RAMode must be equal when both are set",
+)
+BESIDE_FIRST: Final = Rule(
+    "!has(self.additionalManagedSubnet) || (has(self.managedSubnets) && size(self.managedSubnets) == 1)",
+    "additionalManagedSubnet requires an entry of managedSubnets",
+    field="managedSubnets",
+)
+OTHER_FAMILY: Final = Rule(
+    "!has(self.additionalManagedSubnet) || !has(self.additionalManagedSubnet.cidr) || !has(self.managedSubnets)"
+    " || self.managedSubnets.all(s, s.cidr.contains(':') != self.additionalManagedSubnet.cidr.contains(':'))",
+    "additionalManagedSubnet must be of the other IP version than managedSubnets",
+    field="additionalManagedSubnet.cidr",
+)
+
+
 class SubnetSpec(Model):
     """A subnet to create."""
+
+    crd: ClassVar[Schema] = Schema(rules=(EQUAL_MODES,))
 
     cidr: Annotated[Address, Schema(min_length=1)]
     """Address range in CIDR notation, IPv4 or IPv6. Cannot change."""
@@ -49,6 +71,45 @@ class SubnetSpec(Model):
     """IP addresses of the DNS servers for machines. Default: none. May change at any time."""
     allocation_pools: AtomicList[AllocationPool] = ()
     """Ranges that Neutron may hand out. Default: the whole subnet. Cannot change."""
+    ipv6_address_mode: Ipv6Mode | None = None
+    """How Neutron assigns addresses of IPv6; `slaac` and `dhcpv6-stateless` need a prefix of 64 bits. Default: Neutron
+    only records them. Cannot change."""
+    ipv6_ra_mode: Ipv6Mode | None = None
+    """What the router advertises in IPv6; equal to `ipv6AddressMode` when both are set. Default: nothing. Cannot
+    change."""
+
+
+class AdditionalSubnetSpec(Model):
+    """A second subnet to create, in the network of the first one."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            EQUAL_MODES,
+            Rule("has(self.cidr) != has(self.subnetPoolID)", "exactly one of cidr and subnetPoolID must be set"),
+            Rule(
+                "(!has(self.prefixLength) || has(self.subnetPoolID)) && (!has(self.allocationPools) || has(self.cidr))",
+                "prefixLength requires subnetPoolID, and allocationPools require cidr",
+            ),
+        )
+    )
+
+    cidr: Annotated[Address, Schema(min_length=1)] | None = None
+    """Address range in CIDR notation. Default: one of the subnet pool. Cannot change."""
+    subnet_pool_id: Uuid | None = None
+    """UUID of the subnet pool in Neutron that the address range is taken from. Default: none. Cannot change."""
+    prefix_length: Annotated[int, Schema(format="int32", minimum=1, maximum=128)] | None = None
+    """How many bits the prefix has that is taken from the subnet pool. Default: as many as the pool says, 64 where
+    `ipv6AddressMode` needs that. Cannot change."""
+    dns_nameservers: AtomicList[Address] = ()
+    """IP addresses of the DNS servers for machines. Default: none. May change at any time."""
+    allocation_pools: AtomicList[AllocationPool] = ()
+    """Ranges that Neutron may hand out. Default: the whole subnet. Cannot change."""
+    ipv6_address_mode: Ipv6Mode | None = None
+    """How Neutron assigns addresses of IPv6; `slaac` and `dhcpv6-stateless` need a prefix of 64 bits. Default: `slaac`
+    in IPv6, when `ipv6RAMode` is not set either. Cannot change."""
+    ipv6_ra_mode: Ipv6Mode | None = None
+    """What the router advertises in IPv6; equal to `ipv6AddressMode` when both are set. Default: `slaac` in IPv6, when
+    `ipv6AddressMode` is not set either. Cannot change."""
 
 
 class ExternalRouterIPParam(Model):
@@ -96,7 +157,13 @@ class Bastion(Model):
     """A server with a floating IP for SSH access to the nodes."""
 
     crd: ClassVar[Schema] = Schema(
-        rules=(Rule("!self.enabled || has(self.spec)", "spec is required if bastion is enabled"),)
+        rules=(
+            Rule("!self.enabled || has(self.spec)", "spec is required if bastion is enabled"),
+            Rule(
+                "!has(self.spec) || !has(self.spec.antiAffinity) || self.spec.antiAffinity == 'none'",
+                "antiAffinity cannot be set for a bastion, which is one server",
+            ),
+        )
     )
 
     enabled: Defaulted[bool] = True
@@ -111,6 +178,44 @@ class Bastion(Model):
     """Floating IP address, which is kept when the bastion is deleted. Default: a new one, which is deleted with the
     bastion. May change at any time.
     """
+
+
+class WorkloadLeftovers(Model):
+    """What becomes of the load balancers and volumes that workloads of a deleted cluster left."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            Rule(
+                "!has(self.clusterName) || self.clusterName != 'kubernetes'",
+                "clusterName must not be kubernetes: the cloud controller of each cluster has that name by default",
+            ),
+        )
+    )
+
+    policy: Annotated[str, Schema(enum=("Report", "Delete"))] | None = None
+    """`Delete` deletes load balancers of Services, with their floating IPs and security groups, if they are on the
+    network that was created for the cluster and have the name of the cluster; all else is reported. `Report` deletes
+    nothing. Default: `Report`. May change at any time."""
+    cluster_name: (
+        Annotated[str, Schema(min_length=1, max_length=100, pattern="^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$")] | None
+    ) = None
+    """Name of the cluster in its cloud controller (`--cluster-name`) and its Cinder CSI driver (`--cluster`). No other
+    cluster may have it. Default: `<namespace>.<name of the Cluster>`. May change at any time."""
+
+
+class FailureDomainNetwork(Model):
+    """Where machines of a failure domain get their ports; what is named exists already."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(Rule("has(self.network) || has(self.subnets)", "a failure domain must name a network or subnets"),)
+    )
+
+    name: CloudName
+    """Name of the availability zone in Nova, which is `failureDomain` of Machines."""
+    network: NetworkParam | None = None
+    """Network of the ports. Default: the network of the cluster."""
+    subnets: Annotated[tuple[SubnetParam, ...], Schema(min_items=1, list_type="atomic")] = ()
+    """Subnets of this network; a port gets an address in each. Default: Neutron chooses."""
 
 
 class OpenStackClusterSpec(Model):
@@ -129,12 +234,18 @@ class OpenStackClusterSpec(Model):
                 " && !self.apiServer.enableFloatingIP : true",
                 "apiServer.enableFloatingIP cannot be true when enableExternalNetwork is false",
             ),
+            BESIDE_FIRST,
+            OTHER_FAMILY,
         )
     )
 
     managed_subnets: Annotated[tuple[SubnetSpec, ...], Schema(max_items=1, list_type="atomic")] = ()
     """The subnet to create, with a network and a router for it; at most one. Default: none, and `network` and `subnets`
     refer to existing ones. Cannot change, but for `dnsNameservers`.
+    """
+    additional_managed_subnet: AdditionalSubnetSpec | None = None
+    """A second subnet to create, of the other IP version than that of `managedSubnets`, which remains the first one:
+    machines get an address in each. Default: none. Cannot change, but for `dnsNameservers`, nor be added later.
     """
     subnets: AtomicList[SubnetParam] = ()
     """Existing subnets for the cluster, all of one network. Default: all subnets of `network`. Cannot change, but from
@@ -166,6 +277,9 @@ class OpenStackClusterSpec(Model):
     api_server: APIServer | None = None
     """How the API server is reached. Default: a floating IP at a control plane machine, port 6443. Cannot change, but
     for some of its fields."""
+    api_server_ip_families: Annotated[tuple[IPFamily, ...], Schema(max_items=2, list_type="set")] = ()
+    """IP versions of the virtual IPs of the load balancer: the first is that of the endpoint, a second one gives it one
+    more virtual IP. Default: that of the first subnet alone. Cannot change."""
     managed_security_groups: ManagedSecurityGroups | None = None
     """Security groups that are created for control plane, workers and bastion; an empty object means the default rules.
     Default: no groups are created. May be added later and change at any time, but not be removed.
@@ -180,162 +294,21 @@ class OpenStackClusterSpec(Model):
     """Whether control plane machines are created without availability zone, so that Nova chooses; without effect when
     `controlPlaneAvailabilityZones` is set. Default: false. May change at any time.
     """
+    failure_domains: NamedList[FailureDomainNetwork] = ()
+    """Networks and subnets for the machines of single failure domains, for ports that name none. Default: the network
+    of the cluster for all. May change at any time; machines that exist keep their ports.
+    """
     bastion: Bastion | None = None
     """Server for SSH access to the nodes. Default: none. May change at any time."""
+    workload_leftovers: WorkloadLeftovers | None = None
+    """What becomes of the load balancers and volumes that workloads left when the cluster is deleted. Default: they
+    are reported. May change at any time."""
+    drift_policy: DriftPolicy | None = None
+    """What is done about external changes of the resources of the cluster and of its machines, by kind. Default: see
+    its fields. May change at any time.
+    """
     identity_ref: OpenStackIdentityReference
     """Credentials for the cluster, and for machines that have none of their own. May change, but for the region."""
-
-
-class ClusterInitialization(Model):
-    """Milestones that are reached once in the life of a cluster."""
-
-    provisioned: bool = False
-    """True once all of the infrastructure was ready; never becomes false again."""
-
-
-class NetworkStatus(Model):
-    """A network in Neutron."""
-
-    name: Required[NonEmpty] = ""
-    """Name; the id when Neutron has none."""
-    id: Required[NonEmpty] = ""
-    """Id."""
-    tags: SetList[str] = ()
-    """Tags."""
-
-
-class Subnet(Model):
-    """A subnet in Neutron."""
-
-    name: Required[NonEmpty] = ""
-    """Name; the id when Neutron has none."""
-    id: Required[NonEmpty] = ""
-    """Id."""
-    cidr: Required[NonEmpty] = ""
-    """Address range in CIDR notation."""
-    tags: SetList[str] = ()
-    """Tags."""
-
-
-class NetworkStatusWithSubnets(NetworkStatus):
-    """A network in Neutron, and those of its subnets that are used."""
-
-    subnets: AtomicList[Subnet] = ()
-    """Subnets that are used."""
-
-
-class Router(Model):
-    """A router in Neutron."""
-
-    name: Required[NonEmpty] = ""
-    """Name; the id when Neutron has none."""
-    id: Required[NonEmpty] = ""
-    """Id."""
-    tags: SetList[str] = ()
-    """Tags."""
-    ips: SetList[str] = ()
-    """IP addresses on the external network."""
-
-
-class LoadBalancer(Model):
-    """A load balancer in Octavia."""
-
-    name: Required[NonEmpty] = ""
-    """Name."""
-    id: Required[NonEmpty] = ""
-    """Id."""
-    ip: Required[NonEmpty] = ""
-    """Floating IP address; the virtual IP if there is none."""
-    internal_ip: Required[NonEmpty] = ""
-    """Virtual IP address."""
-    allowed_cidrs: SetList[str] = ()
-    """CIDRs that may connect, with those of the cluster itself; sorted, without duplicates."""
-    tags: SetList[str] = ()
-    """Tags."""
-    load_balancer_network: NetworkStatusWithSubnets | None = None
-    """Network and subnet of the virtual IP."""
-
-
-class FailureDomain(Model):
-    """A failure domain for machines: an availability zone of Nova."""
-
-    name: Annotated[str, Schema(min_length=1, max_length=256)]
-    """Name of the availability zone."""
-    control_plane: bool | None = None
-    """Whether control plane machines may be placed there."""
-    attributes: Mapping[str, str] = {}
-    """Additional attributes; not written by the provider."""
-
-
-class SecurityGroupStatus(Model):
-    """A security group in Neutron."""
-
-    name: Required[NonEmpty] = ""
-    """Name."""
-    id: Required[NonEmpty] = ""
-    """Id."""
-
-
-class BastionStatus(Model):
-    """Observed state of the bastion."""
-
-    id: str = ""
-    """Id of the server in Nova."""
-    name: str = ""
-    """Name of the server."""
-    ssh_key_name: str = ""
-    """Key pair of the server."""
-    state: str = ""
-    """State of the server as Nova reports it."""
-    ip: str = ""
-    """IP address on the network of the cluster."""
-    floating_ip: str = ""
-    """Floating IP address."""
-    resolved: ResolvedMachineSpec | None = None
-    """References of the spec resolved to ids; kept for older objects, see the OpenStackServer."""
-    resources: MachineResources | None = None
-    """Resources that were created for the bastion; kept for older objects, see the OpenStackServer."""
-
-
-class BastionReplacement(Model):
-    """The replacement of a bastion that is in progress."""
-
-    cause: Annotated[str, Schema(enum=("SpecChanged", "ServerDeleted", "ObjectDeleted"))]
-    """Why the bastion is replaced: `SpecChanged`; `ServerDeleted`: its server was deleted externally; `ObjectDeleted`:
-    its OpenStackServer was being deleted."""
-    changed_fields: AtomicList[str] = ()
-    """Paths of the fields that were edited, for `SpecChanged`."""
-
-
-class OpenStackClusterStatus(Model):
-    """Observed state of the infrastructure."""
-
-    conditions: Conditions = ()
-    """Conditions of the object, above all `Ready`."""
-    initialization: ClusterInitialization | None = None
-    """Milestones that are reached once; Cluster API reads them."""
-    network: NetworkStatusWithSubnets | None = None
-    """Network of the cluster and those of its subnets that are used."""
-    external_network: NetworkStatus | None = None
-    """External network; absent if there is none or it is disabled."""
-    router: Router | None = None
-    """Router of the cluster."""
-    api_server_managed_load_balancer: LoadBalancer | None = None
-    """Load balancer in front of the API servers."""
-    failure_domains: NamedList[FailureDomain] = ()
-    """Availability zones of Nova, sorted by name; Cluster API spreads machines over them."""
-    control_plane_security_group: SecurityGroupStatus | None = None
-    """Managed security group of the control plane."""
-    worker_security_group: SecurityGroupStatus | None = None
-    """Managed security group of the workers."""
-    bastion_security_group: SecurityGroupStatus | None = None
-    """Managed security group of the bastion; absent while the bastion is disabled."""
-    bastion: BastionStatus | None = None
-    """Observed state of the bastion; absent while there is none."""
-    bastion_replacement: BastionReplacement | None = None
-    """The replacement of the bastion that is in progress; absent while there is none."""
-    resources: ResourceLedger | None = None
-    """Resources that were created for the cluster, besides its bastion."""
 
 
 class OpenStackCluster(KubernetesObject):
@@ -347,7 +320,9 @@ class OpenStackCluster(KubernetesObject):
         Column("Network", ".status.network.id", "Id of the network"),
         Column("Endpoint", ".spec.controlPlaneEndpoint.host", "Where the API server is reached", priority=1),
         Column("Bastion IP", ".status.bastion.floatingIP", "Floating IP address of the bastion"),
-        Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date"),
+        printer_columns.AGE,
+        printer_columns.state(),
+        printer_columns.changed(),
     )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta2"] = "infrastructure.cluster.x-k8s.io/v1beta2"

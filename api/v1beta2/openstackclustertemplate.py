@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
+from api import printer_columns
 from api.meta import KubernetesObject
 from api.model import Model
-from api.schema import ANY_OF, Names, Schema
+from api.schema import ANY_OF, Column, Names, Schema
 from api.v1beta2.identity import OpenStackIdentityReference
 from api.v1beta2.openstackcluster import OpenStackClusterSpec
+
+_CLUSTER: Final = ".spec.template.spec"
+_BASTION: Final = f"{_CLUSTER}.bastion.spec"
 
 
 class TemplateObjectMeta(Model):
@@ -45,6 +49,13 @@ class OpenStackClusterTemplate(KubernetesObject):
     """A template for OpenStackClusters, for ClusterClasses."""
 
     names: ClassVar[Names] = Names("openstackclustertemplates", short="osct")
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("Identity", f"{_CLUSTER}.identityRef.name", "Secret or OpenStackClusterIdentity with the credentials"),
+        Column("Cloud", f"{_CLUSTER}.identityRef.cloudName", "Entry of clouds.yaml"),
+        printer_columns.flavor(_BASTION, name="Bastion Flavor"),
+        printer_columns.image(_BASTION, name="Bastion Image"),
+        printer_columns.AGE,
+    )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta2"] = "infrastructure.cluster.x-k8s.io/v1beta2"
     """Group and version of the kind."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
+from api import printer_columns
 from api.meta import CLUSTER_NAME_PATH, Conditions, KubernetesObject, NodeAddress, TypedLocalObjectReference
 from api.model import Model
-from api.schema import AtomicList, CloudText, Column, NamedList, Names, Schema, SetList
+from api.schema import AtomicList, CloudText, Column, NamedList, Names, NonEmpty, Rule, Schema, SetList
 from api.v1beta2.identity import OpenStackIdentityReference
 from api.v1beta2.network import SecurityGroupParam
 from api.v1beta2.port import PortOpts, ResolvedPortSpec
@@ -21,9 +22,16 @@ from api.v1beta2.server import (
     ServerMetadata,
 )
 
+ONE_GROUP: Final = Rule(
+    "!has(self.antiAffinity) || self.antiAffinity == 'none' || !has(self.serverGroup)",
+    "antiAffinity and serverGroup exclude each other",
+)
+
 
 class OpenStackMachineSpec(Model):
     """Desired state of the server."""
+
+    crd: ClassVar[Schema] = Schema(rules=(ONE_GROUP,))
 
     provider_id: str | None = None
     """`openstack://<region>/<server id>`; written by the provider when the server exists. The region is empty unless
@@ -54,6 +62,10 @@ class OpenStackMachineSpec(Model):
     """More disks. Default: none. Cannot change."""
     server_group: ServerGroupParam | None = None
     """Server group, for affinity or anti-affinity. Default: none. Cannot change."""
+    anti_affinity: Annotated[str, Schema(enum=("soft", "hard", "none"))] | None = None
+    """Whether the servers of a template are on different hosts: `soft` if there are enough hosts, `hard` always, else a
+    server is not created. The provider creates a server group for each cluster and template; not together with
+    `serverGroup`. Default: none. Cannot change."""
     identity_ref: OpenStackIdentityReference | None = None
     """Credentials for this machine. Default: those of the cluster. May change, but for the region; a server that exists
     keeps those that it was created with.
@@ -110,6 +122,9 @@ class OpenStackMachineStatus(Model):
     """References of the spec resolved to ids; kept for older objects, see the OpenStackServer."""
     resources: OpenStackMachineResources | None = None
     """Resources that were created for this machine, besides its OpenStackServer."""
+    joined_pools: SetList[NonEmpty] = ()
+    """Ids of pools that the member of the machine was in; only while `driftPolicy.poolMembers` of the OpenStackCluster
+    is `Off` or `Report`. A member that is missing there was removed externally."""
 
 
 class OpenStackMachine(KubernetesObject):
@@ -120,7 +135,13 @@ class OpenStackMachine(KubernetesObject):
         Column("Cluster", CLUSTER_NAME_PATH, "Cluster that the machine belongs to"),
         Column("ProviderID", ".spec.providerID", "Provider ID of the server"),
         Column("Machine", '.metadata.ownerReferences[?(@.kind=="Machine")].name', "Machine of Cluster API"),
-        Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date"),
+        printer_columns.AGE,
+        printer_columns.state(),
+        printer_columns.ADDRESS,
+        printer_columns.flavor(),
+        Column("Zone", ".status.failureDomain", "Availability zone that the server was created in", priority=1),
+        printer_columns.image(),
+        printer_columns.changed(),
     )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta2"] = "infrastructure.cluster.x-k8s.io/v1beta2"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+from api import printer_columns
 from api.meta import Conditions, KubernetesObject
 from api.model import Model
-from api.schema import ANY_OF, Names, Quantity, Rule, Schema
+from api.schema import ANY_OF, Column, Names, Quantity, Rule, Schema
+from api.v1beta2.conditions import ConditionType
 from api.v1beta2.openstackmachine import OpenStackMachineSpec
 from api.v1beta2.server import FlavorParam, ImageParam
 
@@ -36,9 +38,9 @@ class NodeInfo(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     architecture: Literal["amd64", "arm64", "ppc64le", "s390x"] | None = None
-    """Processor architecture, from the property hw_architecture of the image, or from a trait of the flavor."""
+    """Processor architecture, from the property hw_architecture of the image or a trait of the flavor; else assumed."""
     operating_system: str = ""
-    """Operating system, from the property os_type of the image."""
+    """Operating system, from the property os_type of the image; else assumed."""
 
 
 class OpenStackMachineTemplateStatus(Model):
@@ -57,6 +59,16 @@ class OpenStackMachineTemplate(KubernetesObject):
     """A template for OpenStackMachines, for MachineDeployments and control planes."""
 
     names: ClassVar[Names] = Names("openstackmachinetemplates", short="osmt")
+    columns: ClassVar[tuple[Column, ...]] = (
+        printer_columns.flavor(".spec.template.spec", priority=0),
+        printer_columns.image(".spec.template.spec", priority=0),
+        printer_columns.state(ConditionType.REFERENCES_READY),
+        Column("CPU", ".status.capacity.cpu", "Processors of a node", priority=1),
+        Column("Memory", ".status.capacity.memory", "Memory of a node", priority=1),
+        Column("Arch", ".status.nodeInfo.architecture", "Processor architecture of a node", priority=1),
+        printer_columns.changed(ConditionType.REFERENCES_READY),
+        printer_columns.AGE,
+    )
 
     api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta2"] = "infrastructure.cluster.x-k8s.io/v1beta2"
     """Group and version of the kind."""

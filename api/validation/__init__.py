@@ -58,5 +58,5 @@ def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> li
 
 
 def warnings_of(kind: str, obj: Json) -> list[str]:
-    """Return which fields of the spec have no effect or cannot work, one sentence for each."""
-    return warning.spec_warnings(kind, obj.get("spec") or {})
+    """Return which fields of the spec, and which annotations, have no effect or cannot work, one sentence for each."""
+    return [*warning.spec_warnings(kind, obj.get("spec") or {}), *warning.annotation_warnings(obj)]

@@ -16,13 +16,17 @@ FREE: Final = (
     "primarySubnet",
     "controlPlaneAvailabilityZones",
     "controlPlaneOmitAvailabilityZone",
+    "failureDomains",
     "bastion",
+    "workloadLeftovers",
+    "driftPolicy",
     "identityRef",
 )
 """May change at any time; a rule of the schema protects the region of a reference."""
 FIXED: Final = "it is immutable once the cluster is created"
 ADVICE: Final = (
     ("managedSubnets", "of a managed subnet, dnsNameservers alone may change"),
+    ("additionalManagedSubnet", "it exists from the creation of the cluster on; dnsNameservers alone may change"),
     ("managedSecurityGroups", "the groups cannot be given up, but their rules may change"),
     ("controlPlaneEndpoint", "an endpoint that is set is immutable"),
     ("apiServer.port", "it can be set once, while it is not set and enableFloatingIP is false"),
@@ -77,6 +81,12 @@ def _managed_subnets(old: Json, new: Json, _status: Json) -> list[Json] | None:
     if subnets is None:
         return None
     return [taken(subnet, by_cidr.get(subnet.get("cidr"), subnet), "dnsNameservers") for subnet in subnets]
+
+
+def _additional_subnet(old: Json, new: Json, _status: Json) -> Json | None:
+    """Permit changes of DNS servers."""
+    before, after = old.get("additionalManagedSubnet"), new.get("additionalManagedSubnet")
+    return taken(before, after, "dnsNameservers") if before and after else before
 
 
 def _security_groups(old: Json, new: Json, _status: Json) -> Json | None:
@@ -149,6 +159,7 @@ def _api_server(old: Json, new: Json, status: Json) -> Json | None:
 
 _RULES: Final[dict[str, Callable[[Json, Json, Json], Any]]] = {
     "managedSubnets": _managed_subnets,
+    "additionalManagedSubnet": _additional_subnet,
     "managedSecurityGroups": _security_groups,
     "controlPlaneEndpoint": _endpoint,
     "network": _network,

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from api import server_build_timeout
 from api.validation.difference import MORE_WARNINGS, MOST, inside, shown
 from capo.json_types import Json
 
@@ -20,6 +21,15 @@ def spec_warnings(kind: str, spec: Any) -> list[str]:
     return _first(_BY_KIND[kind](spec))
 
 
+def annotation_warnings(obj: Json) -> list[str]:
+    """Return the warnings about annotations that have a format."""
+    try:
+        server_build_timeout.seconds_in(obj)
+    except ValueError as error:
+        return [str(error)]
+    return []
+
+
 def _first(found: Warnings) -> list[str]:
     first = list(itertools.islice(found, MOST))
     has_more = next(found, None) is not None
@@ -30,6 +40,7 @@ def _cluster(spec: Json, path: str) -> Warnings:
     yield from _network(spec, path)
     yield from _endpoint(inside(spec, "apiServer"), f"{path}.apiServer")
     yield from _subnets(spec, path)
+    yield from _security_groups(inside(spec, "managedSecurityGroups"), f"{path}.managedSecurityGroups")
     yield from _bastion(spec, path)
     if spec.get("controlPlaneOmitAvailabilityZone") and spec.get("controlPlaneAvailabilityZones"):
         yield _idle(f"{path}.controlPlaneOmitAvailabilityZone", "controlPlaneAvailabilityZones is set")
@@ -77,6 +88,8 @@ def _balancer(spec: Json, path: str) -> Warnings:
     cidrs = spec.get("allowedCIDRs") or ()
     if spec.get("provider") == "ovn" and cidrs:
         yield f"{path}.allowedCIDRs: the provider ovn cannot enforce them: no load balancer is created"
+    for name in filter(spec.get, ("availabilityZone", "flavor") if spec.get("provider") == "ovn" else ()):
+        yield f"{path}.{name}: the provider ovn has none: no load balancer is created"
     for index, cidr in enumerate(cidrs):
         yield from _network_address(cidr, f"{path}.allowedCIDRs[{index}]")
     if len({":" in str(cidr) for cidr in cidrs}) > 1:
@@ -94,6 +107,11 @@ def _subnets(spec: Json, path: str) -> Warnings:
                 yield from _address(pool.get(end), f"{place}.allocationPools[{number}].{end}")
 
 
+def _security_groups(spec: Json, path: str) -> Warnings:
+    for index, cidr in enumerate(spec.get("nodePortAllowedCIDRs") or ()):
+        yield from _network_address(cidr, f"{path}.nodePortAllowedCIDRs[{index}]")
+
+
 def _bastion(spec: Json, path: str) -> Warnings:
     bastion = inside(spec, "bastion")
     machine = inside(bastion, "spec")
@@ -107,7 +125,7 @@ def _bastion(spec: Json, path: str) -> Warnings:
     if bastion and bastion.get("enabled") is not False:
         return
     for name, rules in inside(spec, "managedSecurityGroups").items():
-        for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        for index, rule in enumerate(rules if name.endswith("SecurityGroupRules") else ()):
             if "bastion" in (rule.get("remoteManagedGroups") or ()):
                 place = f"{path}.managedSecurityGroups.{name}[{index}].remoteManagedGroups"
                 yield f"{place}: there is no bastion group while the bastion is not enabled"

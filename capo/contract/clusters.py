@@ -5,7 +5,7 @@ Source: docs/reference/contract.md, C-1 to C-13, and docs/explanation/go-provide
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from capo.json_types import Object
@@ -42,18 +42,25 @@ def is_provisioned(infra: Object) -> bool:
 
 
 def failure_domains(
-    zones: Iterable[str], *, omits_control_plane: bool, control_plane_zones: Collection[str]
+    zones: Iterable[str],
+    *,
+    omits_control_plane: bool,
+    control_plane_zones: Collection[str],
+    attributes: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return ``status.failureDomains`` from the names of Nova's available zones (C-7, C-8).
 
     Args:
         omits_control_plane: ``controlPlaneOmitAvailabilityZone``.
         control_plane_zones: ``controlPlaneAvailabilityZones``; if there are any, only they are used.
+        attributes: of zones that have some.
     """
+    more = attributes or {}
     return [
         {
             "name": zone,
             "controlPlane": zone in control_plane_zones if control_plane_zones else not omits_control_plane,
+            **({"attributes": dict(more[zone])} if zone in more else {}),
         }
         for zone in sorted(set(zones))
     ]

@@ -6,6 +6,7 @@ docs/reference/contract.md, C-44 to C-59.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from capo import names
@@ -70,8 +71,12 @@ def infrastructure_name(core_object: Object, kind: str) -> str | None:
     A reference of the core API v1beta1 has an ``apiVersion`` where that of v1beta2 has an ``apiGroup`` (C-56).
     """
     ref = core_object.get("spec", {}).get("infrastructureRef") or {}
-    group = ref.get("apiGroup") or _group(ref.get("apiVersion", ""))
-    return ref.get("name") if group == names.GROUP and ref.get("kind") == kind else None
+    return ref.get("name") if group_of(ref) == names.GROUP and ref.get("kind") == kind else None
+
+
+def group_of(ref: Mapping[str, Any]) -> str:
+    """Return the group of a reference of any version of the core API, empty if it has none (C-56)."""
+    return ref.get("apiGroup") or _group(ref.get("apiVersion") or "")
 
 
 def template_name(core_object: Object, kind: str) -> str | None:

@@ -28,5 +28,11 @@ def passes_filter(obj: Object, watch_filter: str) -> bool:
     return not watch_filter or (obj["metadata"].get("labels") or {}).get(names.WATCH_FILTER_LABEL) == watch_filter
 
 
+def is_selected(obj: Object, *, namespace: str, watch_filter: str) -> bool:
+    """Return whether a manager with ``--namespace`` and ``--watch-filter`` reconciles an object; empty means all."""
+    is_elsewhere = namespace and obj["metadata"].get("namespace") != namespace
+    return not is_elsewhere and passes_filter(obj, watch_filter)
+
+
 def _annotations(obj: Object) -> dict[str, str]:
     return obj["metadata"].get("annotations") or {}

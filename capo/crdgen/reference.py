@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import itertools
-from enum import StrEnum
+from collections.abc import Iterable
 from typing import Final
 
+from api import documented
 from api.v1beta2.conditions import ConditionType, Reason
 
 _INTRO: Final = """\
@@ -15,32 +13,30 @@ _INTRO: Final = """\
 # Conditions
 
 `kubectl describe` and `clusterctl describe cluster --show-conditions all` show them. Those that the Go provider has
-too keep its meaning; those marked *ours* are added.
+too keep its meaning; those marked *ours* are added. The next step of a reason that is the name of an
+[error](errors.md) is that of the error. [`capo explain`](cli.md#capo-explain) finds the reason that matters, and prints
+its meaning and next step.
+
+An OpenStackMachine that is created or deleted shows the waits that are expected after 30 s, because each costs a write,
+and most are over before; failures and what a user has to do are shown at once.
 """
+_TYPES: Final = ("Type", "Meaning")
+_REASONS: Final = ("Reason", "Meaning and next step")
+_OURS: Final = "Ours: "
 
 
 def conditions_page() -> str:
     """Return the page of all condition types and reasons."""
-    return "\n".join((_INTRO, *_table("Types", ConditionType), "", *_table("Reasons", Reason), ""))
+    types = [(f"`{ConditionType[name]}`", _marked(text)) for name, text in documented.meanings(ConditionType).items()]
+    reasons = [(f"`{Reason[name]}`", _marked(text)) for name, text in documented.meanings(Reason).items()]
+    return "\n".join((_INTRO, *_table("Types", _TYPES, types), "", *_table("Reasons", _REASONS, reasons), ""))
 
 
-def _table(title: str, members: type[StrEnum]) -> list[str]:
-    rows = [f"| `{members[name]}` | {text} |" for name, text in meanings(members).items()]
-    return [f"## {title}", "", f"| {title[:-1]} | Meaning |", "| --- | --- |", *rows]
-
-
-def meanings(members: type[StrEnum]) -> dict[str, str]:
-    """Return the docstring below each member of an enumeration, by the member's name."""
-    body = ast.parse(inspect.getsource(members)).body[0]
-    statements = body.body if isinstance(body, ast.ClassDef) else []
-    found: dict[str, str] = {}
-    for member, text in itertools.pairwise(statements):
-        match member, text:
-            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(meaning))):
-                found[name] = _marked(" ".join(meaning.split()))
-    return found
+def _table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = (columns, tuple("---" for _ in columns), *rows)
+    return [f"## {title}", "", *(f"| {' | '.join(line)} |" for line in lines)]
 
 
 def _marked(meaning: str) -> str:
-    head, separator, rest = meaning.partition("Ours: ")
+    head, separator, rest = meaning.partition(_OURS)
     return f"*Ours*: {rest}" if separator and not head else meaning

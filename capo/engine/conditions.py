@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from capo.engine.steps import Blocked, Done, Failed, NotNeeded, NotObserved, Plan, Result, Results, Wait
+from capo.errors import BlockedError, CapoError
 from capo.redaction import redact
 
 S = TypeVar("S")
@@ -53,9 +54,14 @@ def _of_step(type_: str, failure_reason: str | None, result: Result) -> Conditio
         case Wait():
             return Condition(type_, result.status, result.reason, result.message)
         case Failed():
-            return Condition(type_, "False", failure_reason or result.error.reason, result.error.sentence)
+            return Condition(type_, "False", _reason(failure_reason, result.error), result.error.sentence)
         case Blocked() | NotObserved() | NotNeeded():
             return None
+
+
+def _reason(failure_reason: str | None, error: CapoError) -> str:
+    """Return the Go provider's reason, which is that of a failed create, unless a deletion is blocked."""
+    return error.reason if isinstance(error, BlockedError) else failure_reason or error.reason
 
 
 def summary(plan: Plan[S], results: Results) -> Condition | None:

@@ -6,7 +6,6 @@ the API server allows. A new status is always written at once, and so is one tha
 
 from __future__ import annotations
 
-import collections
 import json
 import time
 from collections.abc import Callable
@@ -24,19 +23,19 @@ REMEMBERED: Final = 4
 """How many earlier statuses are recognised as already written."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Side:
     """What this process wrote to one object.
 
     Attributes:
         last: the status after its last write.
-        reported: the statuses with which its reconciles ended.
+        reported: the last statuses with which its reconciles ended.
         count: consecutive restores of one of them.
         until_s: the earliest time of the next restore.
     """
 
     last: int
-    reported: collections.deque[int] = field(default_factory=lambda: collections.deque(maxlen=REMEMBERED))
+    reported: tuple[int, ...] = ()  # a deque takes ten times as much, for each object
     count: int = 0
     until_s: float = 0.0
 
@@ -76,7 +75,7 @@ class Contention:
             side.count = side.count + 1 if now_s < side.until_s + QUIET_S else 1
             side.until_s = now_s + min(CEILING_S, FIRST_S * 2.0 ** min(side.count - 1, 10))
         elif report not in side.reported:
-            side.reported.append(report)
+            side.reported = (*side.reported, report)[-REMEMBERED:]
         return 0.0
 
     def forget(self, key: Key) -> None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from capo.clock import WallClock
+from capo.contract import rules
 from capo.engine.conditions import Condition
 from capo.engine.create import CacheWriter
 from capo.engine.minted import MintedOwners
 from capo.engine.steps import Plan, Results
 from capo.engine.store import Route, Store
+from capo.json_types import Object
 from capo.kube.client import Kube
 from capo.kube.events import Events
 from capo.kube.kinds import Key, Kind
@@ -41,6 +43,10 @@ class Dependencies:
     def ambiguous_window_s(self) -> float:
         """Time within which a create whose answer was lost may still take effect."""
         return self.settings.ambiguous_create_window_s
+
+    def is_selected(self, obj: Object) -> bool:
+        """Return whether this manager reconciles an object: ``--namespace``, ``--watch-filter``."""
+        return rules.is_selected(obj, namespace=self.settings.namespace, watch_filter=self.settings.watch_filter)
 
     @property
     def sync_period_s(self) -> float:

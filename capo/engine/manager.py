@@ -19,25 +19,29 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from capo.engine import diagnostics, threads
+from capo.clock import SystemClock
+from capo.engine import diagnostics, metrics, threads
 from capo.engine.access import Access
 from capo.engine.context import Dependencies
 from capo.engine.health import Health
-from capo.engine.lease import Lease, Terms
+from capo.engine.lease import NAME, CommonLease, Lease, Terms
 from capo.engine.migration import Migration, MigrationError
+from capo.engine.object_states import ObjectStates
+from capo.engine.own_writes import OwnWrites
 from capo.engine.queue import WorkQueue
 from capo.engine.resync import Resync
 from capo.engine.router import Router, cluster_of, object_filter
 from capo.engine.store import Store
 from capo.engine.watch import Watcher
 from capo.engine.worker import KeyReconciler, Workers, lane_of
+from capo.flag_values import MIGRATION_PHASES
 from capo.kube.client import Kube
 from capo.kube.errors import KubeError
 from capo.kube.events import Events
 from capo.kube.kinds import Key, Kind
 from capo.kube.transport import Timeouts
 from capo.listening import LimitedServer
-from capo.settings import MIGRATION_PHASES, Settings
+from capo.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -57,24 +61,6 @@ RESYNC_SPREAD: Final = 0.1
 
 Factory = Callable[[Dependencies, Callable[[Key], None]], Sequence[KeyReconciler]]
 """Creates all controllers from the shared tools and a function that requeues an object from any thread."""
-
-
-class SystemClock:
-    """The system's clocks."""
-
-    def __init__(self) -> None:
-        self._steady_s = time.time() - time.monotonic()
-
-    def now(self) -> float:
-        """Return steady seconds: seconds since 1970 when this clock was created, plus monotonic time.
-
-        Never adjusted.
-        """
-        return self._steady_s + time.monotonic()
-
-    def wall(self) -> float:
-        """Return seconds since 1970 by the system clock, which may be adjusted at any time."""
-        return time.time()
 
 
 class StartError(Exception):
@@ -162,9 +148,13 @@ class Manager:
         if not namespace:
             raise StartError("--leader-elect needs the namespace of the lease: set POD_NAMESPACE")
         terms = Terms(self.settings.lease_duration_s, self.settings.renew_deadline_s, self.settings.retry_period_s)
-        limit = Timeouts(terms.call_timeout_s, terms.call_timeout_s, terms.call_timeout_s)
+        is_sharing = self.settings.lease_name != NAME
+        limit_s = terms.sharing_call_timeout_s if is_sharing else terms.call_timeout_s
+        limit = Timeouts(limit_s, limit_s, limit_s)
         own_client = Kube(self.kube.connection, timeouts=limit, pool_size=2)
-        lease = Lease(own_client, namespace, terms, self._lost)
+        lease = Lease(own_client, namespace, terms, self._lost, name=self.settings.lease_name)
+        if is_sharing:
+            lease.common = CommonLease(own_client, namespace, terms, self._lost, identity=lease.identity)
         self._lease = lease
         self.kube.fence = lease.fence
         loop, acquired = asyncio.get_running_loop(), asyncio.Event()
@@ -188,6 +178,7 @@ class Manager:
             self.kube.connection, self._store.apply, namespace=namespace, on_listed=on_listed, on_resumed=on_resumed
         )
         self._watcher = watcher
+        metrics.WATCH_SILENT.set_function(watcher.silent_s)
         watcher.watch(served)
         log.info("Acting", extra={"known": self._store.counts()})
         looks = (
@@ -195,7 +186,11 @@ class Manager:
             self._complete(resync, listed),
             self._look_back(resync, resumed, listed),
         )
-        await asyncio.gather(workers.run(), *looks, self._migrate(), keep_house(deps))
+        await asyncio.gather(workers.run(), *looks, self._migrate(), keep_house(deps, self._housekeeping_s()))
+
+    def _housekeeping_s(self) -> float:
+        """Return the pause between two rounds of housekeeping, which reads quotas, too."""
+        return min(HOUSEKEEPING_S, self.settings.openstack_quota_interval_s or HOUSEKEEPING_S)
 
     def _restart_watches(self) -> None:
         if self._watcher:
@@ -207,9 +202,15 @@ class Manager:
         # In a thread: importing the controllers takes seconds, and probes must be answered during that time.
         controllers = await threads.run(lambda: self.factory(deps, self._wake), name="controllers")
         queues = [(controller, self._queue(controller)) for controller in controllers]
-        workers = Workers(queues, settings.worker_threads, settings.cloud_concurrency)
+        own_writes = OwnWrites(self.kube, self._store)
+        deps.housekeeping.append(own_writes.sweep)
+        workers = Workers(queues, settings.worker_threads, settings.cloud_concurrency, own_writes.reconciling)
         accepts = object_filter(settings.namespace, settings.watch_filter)
         router = Router(self._store, queues, asyncio.get_running_loop(), accepts=accepts)
+        own_writes.follow(router.kinds(), settings.namespace)
+        ObjectStates(
+            self._store, [controller.kind for controller in controllers], accepts=accepts, wall=deps.clock.wall
+        )
         self._workers, self._router = workers, router
         return deps, router, workers
 
@@ -236,17 +237,29 @@ class Manager:
             pause_s = min(2 * pause_s, MAX_RETRY_S)
 
     async def _resync(self, resync: Resync, watcher: Watcher, router: Router) -> None:
-        pause_s = self.settings.sync_period_s
+        """List everything and requeue every object, in each sync period.
+
+        What is known is requeued also where a list fails, such as that of another's kind with a broken webhook: the
+        resources in the cloud change all the same.
+        """
+        loop, period_s = asyncio.get_running_loop(), self.settings.sync_period_s
+        pause_s, due_s = period_s, loop.time() + period_s
         while True:
             await asyncio.sleep(pause_s)
-            try:
-                watcher.watch(await threads.run(resync.run, name="resync"))
-            except KubeError as error:
-                log.warning("Listing failed", extra={"err": str(error)})
-                pause_s = min(MAX_RETRY_S, self.settings.sync_period_s)
-            else:
-                router.wake_all(RESYNC_SPREAD * self.settings.sync_period_s)
-                pause_s = self.settings.sync_period_s
+            is_listed = await self._list(resync, watcher)
+            pause_s = period_s if is_listed else min(MAX_RETRY_S, period_s)
+            if is_listed or loop.time() >= due_s:
+                router.wake_all(RESYNC_SPREAD * period_s)
+                due_s = loop.time() + period_s
+
+    async def _list(self, resync: Resync, watcher: Watcher) -> bool:
+        """List everything; return whether that succeeded."""
+        try:
+            watcher.watch(await threads.run(resync.run, name="resync"))
+        except KubeError as error:
+            log.warning("Listing failed", extra={"err": str(error)})
+            return False
+        return True
 
     async def _migrate(self) -> None:
         """Rewrite stored objects in the storage version, beside reconciles.

@@ -16,11 +16,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.flag_values import CLEANUP_MANAGED_FIELDS, MIGRATION_PHASES, STORAGE_VERSION_MIGRATION
 from capo.json_types import Object
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict, Gone, KubeError
 from capo.kube.kinds import CRD, OURS, Kind
-from capo.settings import CLEANUP_MANAGED_FIELDS, MIGRATION_PHASES, STORAGE_VERSION_MIGRATION
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Migration:
     """Migrates the CRDs of our kinds, one after the other; may run repeatedly.
 
     Args:
-        phases: what to do, of ``settings.MIGRATION_PHASES``.
+        phases: what to do, of ``flag_values.MIGRATION_PHASES``.
     """
 
     def __init__(self, kube: Kube, phases: Collection[str] = MIGRATION_PHASES) -> None:

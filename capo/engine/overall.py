@@ -7,7 +7,7 @@ from typing import Any, Final
 from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Plan, Results, Wait, all_done
-from capo.errors import CapoError, IdentityError, NotAuthorizedError, OwnerIdCopiedError
+from capo.errors import BlockedError, CapoError, IdentityError, NotAuthorizedError, OwnerIdCopiedError
 
 AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 AUTHENTICATION_FAILED: Final = "OpenStackAuthenticationFailed"
@@ -43,7 +43,8 @@ def deleting(plan: Plan[Any], results: Results) -> Condition | None:
     for step in reversed(plan.steps):
         result = results[step.condition]
         if isinstance(result, Failed):
-            return Condition(conditions.READY, "False", "OpenStackError", result.error.sentence)
+            reason = result.error.reason if isinstance(result.error, BlockedError) else "OpenStackError"
+            return Condition(conditions.READY, "False", reason, result.error.sentence)
         if isinstance(result, Wait):
             return Condition(conditions.READY, "False", "Deleting", f"{step.condition}: {result.message}")
     if all_done(results):

@@ -28,10 +28,16 @@ JITTER: Final = 0.2
 
 
 class Taken(NamedTuple):
-    """A key to reconcile, and the lane whose budgets it uses."""
+    """A key to reconcile.
+
+    Args:
+        lane: whose budgets it uses.
+        waited_s: since it was due.
+    """
 
     key: Key
     lane: Lane
+    waited_s: float
 
 
 class _Delayed(NamedTuple):
@@ -61,7 +67,7 @@ class WorkQueue:
         spread: Callable[[], float] = lambda: random.uniform(1 - JITTER, 1 + JITTER),  # noqa: S311 - no secret
     ) -> None:
         self._lane, self._group, self._clock, self._on_ready, self._spread = lane, group, clock, on_ready, spread
-        self._dirty: set[Key] = set()
+        self._dirty: dict[Key, float] = {}  # with the time since which each is due
         self._active: dict[Key, set[str]] = {}
         self._own_versions: dict[Key, set[str]] = {}
         self._ready = Lanes()
@@ -85,9 +91,7 @@ class WorkQueue:
         self._due.pop(key, None)
         if key in self._dirty:
             return
-        self._dirty.add(key)
-        if key not in self._active:
-            self._push(key)
+        self._put(key, self._clock())
 
     def add_after(self, key: Key, seconds: float) -> None:
         """Queue the key in so many seconds; of several delays the shortest is used."""
@@ -127,9 +131,9 @@ class WorkQueue:
             if self._lane(found.key) != found.lane:
                 self._push(found.key)  # its cloud was resolved, or changed, while it waited
                 continue
-            self._dirty.discard(found.key)
+            due_s = self._dirty.pop(found.key)
             self._active[found.key] = set()
-            return Taken(found.key, found.lane)
+            return Taken(found.key, found.lane, self._clock() - due_s)
         return None
 
     def freed(self, lane: Lane) -> None:
@@ -159,12 +163,19 @@ class WorkQueue:
     def _ripen(self) -> None:
         self._drop_stale()
         while self._delayed and self._delayed[0].due_s <= self._clock():
-            self.add(heapq.heappop(self._delayed).key)
+            due_s, _, key = heapq.heappop(self._delayed)
+            del self._due[key]
+            self._put(key, due_s)
             self._drop_stale()
 
     def _drop_stale(self) -> None:
         while self._delayed and self._due.get(self._delayed[0].key) is not self._delayed[0]:
             heapq.heappop(self._delayed)
+
+    def _put(self, key: Key, due_s: float) -> None:
+        self._dirty[key] = due_s
+        if key not in self._active:
+            self._push(key)
 
     def _push(self, key: Key) -> None:
         self._ready.push(self._lane(key), self._group(key), key)

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from capo import caches, names
 from capo.engine import abandoning, conditions, create_events, overall, refused_writes
 from capo.engine.backoff import Backoff, Guard, pause_s
+from capo.engine.beginnings import Beginnings, finalizers
 from capo.engine.conditions import Condition
 from capo.engine.contention import Contention
 from capo.engine.context import (
@@ -43,7 +44,7 @@ from capo.engine.steps import (
 )
 from capo.engine.worker import Result
 from capo.engine.writer import ObjectReplaced, Writer, difference
-from capo.errors import CapoError, IdentityError, NotAuthorizedError, NotYetObserved, OwnerIdCopiedError
+from capo.errors import CapoError, IdentityError, NotAuthorizedError, NotYetObserved
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
@@ -67,7 +68,9 @@ class Reconciler(Generic[S]):
         self._backoff = Backoff(deps.clock)
         self._contention = Contention()
         self._seen = Seen()
+        deps.store.on_reset(self._seen.distrust)
         self._auth_failures: dict[Key, int] = {}
+        self._beginnings = Beginnings(self.kind, controller.plan.needs, self._credentials, deps, self._seen)
         caches.register(
             "passes",
             self,
@@ -94,16 +97,16 @@ class Reconciler(Generic[S]):
     def reconcile(self, key: Key) -> Result:
         """Reconcile one object; errors that may heal without a change of the program are reported, not raised."""
         obj = self.deps.store.get(*key)
-        if obj is None or names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {}):
-            self._forget(key)
+        if obj is None or _is_moved(obj) or not self.deps.is_selected(obj):
+            self._forget(key)  # a relabelled object may still be queued here: it is another manager's now
             return Result()
-        if obj["metadata"].get("deletionTimestamp") and names.finalizer(key.kind.kind) not in _finalizers(obj):
+        if obj["metadata"].get("deletionTimestamp") and names.finalizer(key.kind.kind) not in finalizers(obj):
             return Result()
         writer = Writer(self.deps, key, obj, self._contention)
         try:
             result = self._pass(key, writer)
         except ObjectReplaced as gone:
-            log.info("Object was deleted during a reconcile", extra={"key": str(key), "why": str(gone)})
+            log.info("Reconcile ended: its object is gone", extra={"key": str(key), "why": str(gone)})
             return Result()
         except KubeError as error:
             self._show_refusal(writer, error)
@@ -112,7 +115,7 @@ class Reconciler(Generic[S]):
             self._forget(key)  # no event follows a write of ours that completes the deletion
             return Result()
         # The watch event of an edit that our own answer already contained queues nothing.
-        return replace(result, requeue_after_s=0.0) if writer.is_outdated else result
+        return replace(result, requeue_after_s=0.0) if writer.is_outdated or writer.has_new_metadata else result
 
     def _forget(self, key: Key) -> None:
         self._backoff.forget(key)
@@ -134,7 +137,7 @@ class Reconciler(Generic[S]):
         if abandoning.is_asked_for(writer.obj):
             return self._abandon(writer)
         try:
-            context = self._begin(key, writer, precondition)
+            context = self._beginnings.begin(key, writer, precondition)
             if context is None:
                 return Result()
             scope = self.controller.open(context)
@@ -162,80 +165,6 @@ class Reconciler(Generic[S]):
         if told := abandoning.way_out(writer.obj, waited_s=waited_s):
             self.deps.events.emit(writer.obj, "Warning", "DeletionBlocked", told)
 
-    def _begin(self, key: Key, writer: Writer, precondition: Continue) -> ReconcileContext | None:
-        """Write the owner id and the finalizer before the first create; None: the object was released instead."""
-        started_s = self.deps.clock.now()
-        metadata = writer.obj["metadata"]
-        annotations = metadata.get("annotations") or {}
-        annotation = annotations.get(names.OWNER_ID_ANNOTATION)
-        has_finalizer = names.finalizer(key.kind.kind) in _finalizers(writer.obj)
-        ledger = self._seen.ledger(key, writer.obj, now_s=started_s, window_s=self.deps.ambiguous_window_s)
-        deletion_s = self._seen.deletion_s(key, writer.obj, started_s)
-        is_blank = not annotation and not ledger.records and not ledger.pending
-        is_found = (has_finalizer and is_blank) or _is_to_be_adopted_again(writer.obj)
-        is_taken_over = is_found or names.TAKEN_OVER_ANNOTATION in annotations
-        is_newborn = (is_blank and _is_untouched(writer.obj)) or self._is_minted(writer.obj, ledger)
-        has_lost_history = bool(annotation) and self._has_lost_history(writer.obj, ledger)
-        if annotation:
-            owner = names.owner_of(annotation, kind=key.kind.kind, namespace=key.namespace, name=key.name)
-            if owner is None:
-                raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} was made for another object")
-            if has_lost_history and not is_newborn and (other := self._other_with(key, owner)):
-                raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} is that of {other}")
-        else:
-            if self._credentials:
-                self._credentials.authenticate(writer.obj)
-            annotation = self._new_annotation(key, writer.obj, ledger)
-            owner = annotation.partition(".")[0]
-        if is_found or not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
-            writer.adopt(annotation, is_taken_over=is_found, annotations=precondition.annotations)
-        return ReconcileContext(
-            key,
-            writer.obj,
-            owner,
-            ledger,
-            self.deps,
-            started_s,
-            is_newborn=is_newborn,
-            is_history_lost=self._seen.has_lost_history(key, writer.obj, is_lost=has_lost_history and not is_newborn),
-            is_taken_over=is_taken_over,
-            deletion_s=deletion_s,
-        )
-
-    def _is_minted(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
-        """Return whether this process created the object with its owner id, and created nothing for it since."""
-        if ledger.records or ledger.pending:
-            self.deps.minted.forget(obj["metadata"]["uid"])
-            return False
-        return self.deps.minted.has(obj)
-
-    def _has_lost_history(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
-        """Return whether an object with an owner id has a status without a trace of any reconcile."""
-        shown = {condition["type"] for condition in (obj.get("status") or {}).get("conditions") or ()}
-        return not ledger.records and not ledger.pending and not shown & set(self.controller.plan.needs)
-
-    def _new_annotation(self, key: Key, obj: Mapping[str, Any], ledger: Ledger) -> str:
-        """Return a new owner id, or the one that the object's resources carry if its annotation was lost."""
-        lost = self._credentials.recorded_owner(obj, ledger) if ledger.records and self._credentials else None
-        if lost is None:
-            return names.new_owner_id(key.kind.kind, key.namespace, key.name)
-        if other := self._other_with(key, lost):
-            raise OwnerIdCopiedError(f"status.resources names resources of owner {lost}, which is {other}")
-        log.warning("Restored a lost owner id from a stamp", extra={"key": str(key), "owner": lost})
-        return names.restored_owner_id(lost, key.kind.kind, key.namespace, key.name)
-
-    def _other_with(self, key: Key, owner: str) -> str | None:
-        """Return kind and name of another object with this owner id, None if there is none.
-
-        A copied annotation does not count.
-        """
-        for obj in self.deps.store.list(key.kind):
-            namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-            is_other = (namespace, name) != (key.namespace, key.name)
-            if is_other and names.owner_in(obj, kind=key.kind.kind) == owner:
-                return f"{key.kind.kind} {namespace}/{name}"
-        return None
-
     def _refused(self, key: Key, writer: Writer, error: CapoError, before: Sequence[Condition]) -> Result:
         """Write why the reconcile could not begin, beside the conditions of the precondition."""
         error = self._named(writer.obj, error)
@@ -252,12 +181,16 @@ class Reconciler(Generic[S]):
         protocol = self._protocol(context, scope, writer)
         guard = self._backoff.guard_of(context.key, writer.obj)
         walked = walk_forward(self.controller.plan, scope, create=protocol.carry_out, guard=guard)
+        context.ledger.ahead.clear()  # they were not sent
         results = self._all_named(writer.obj, walked)
         report = self.controller.report(scope, results)
         held_s = None
         self._note_waiting(context)
         is_outdated = self._forget_refused(writer, results, guard)
-        is_silent = _only_looks(context, writer, results) or (is_outdated and _is_saved(context, writer))
+        is_expected = report.silent_s > 0 and not _has_failed(results)
+        is_silent = _only_looks(context, writer, results) or (
+            (is_outdated or is_expected) and _is_saved(context, writer)
+        )
         if not is_silent and (undone := _spec_not_written(writer, report)):
             results = {**results, report.spec_step: undone}
             report = self.controller.report(scope, results)
@@ -270,7 +203,8 @@ class Reconciler(Generic[S]):
             self._backoff.forget(context.key)
             return Result(requeue_after_s=0.0)
         self._after_failures(writer, results, guard)
-        after_s = _soonest(report.after_s, held_s, self._waiting_due_s(context))
+        speaks_s = report.silent_s if is_silent and is_expected else None
+        after_s = _soonest(report.after_s, held_s, speaks_s, self._waiting_due_s(context))
         return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
 
     def _delete(self, context: ReconcileContext, scope: S, writer: Writer) -> Result:
@@ -288,7 +222,7 @@ class Reconciler(Generic[S]):
             writer.remove_finalizer()
             return Result()
         report = self.controller.report(scope, results)
-        has_failed = any(isinstance(result, Failed) for result in results.values())
+        has_failed = _has_failed(results)
         if self._forget_refused(writer, results, guard):
             self._backoff.forget(context.key)
             due_s = 0.0
@@ -309,7 +243,7 @@ class Reconciler(Generic[S]):
 
     def _show_end(self, context: ReconcileContext, writer: Writer) -> None:
         """Record that nothing is left in the cloud, if finalizers of other controllers keep the object."""
-        others = [name for name in _finalizers(writer.obj) if name != names.finalizer(context.key.kind.kind)]
+        others = [name for name in finalizers(writer.obj) if name != names.finalizer(context.key.kind.kind)]
         if not others:
             return
         text = f"all cloud resources are deleted; waiting for other finalizers: {', '.join(sorted(others))}"
@@ -351,14 +285,21 @@ class Reconciler(Generic[S]):
         def made(create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError) -> None:
             self._announce(writer.obj, create, outcome)
 
+        saved: dict[str, Any] = {}
+
+        def save() -> None:
+            writer.ledger(context.ledger, context.pinned)
+            saved.update(context.pinned)
+
         return CreateProtocol(
             context.ledger,
             scope.cache_writer,
-            lambda: writer.ledger(context.ledger, context.pinned),
+            save,
             self.deps.clock,
             context.started_s,
             self.deps.ambiguous_window_s,
             made,
+            lambda: context.pinned == saved,
         )
 
     def _write(
@@ -438,30 +379,8 @@ class Reconciler(Generic[S]):
         )
 
 
-def _finalizers(obj: Mapping[str, Any]) -> list[str]:
-    return obj["metadata"].get("finalizers") or []
-
-
-def _is_to_be_adopted_again(obj: Mapping[str, Any]) -> bool:
-    """Return whether the records of an object that was taken over are lost, as after a move; pure.
-
-    What another provider created carries no stamp: without records it is found as it was at the takeover.
-    """
-    annotations = obj["metadata"].get("annotations") or {}
-    is_over = names.ADOPTED_ANNOTATION in annotations and names.TAKEN_OVER_ANNOTATION not in annotations
-    resources = (obj.get("status") or {}).get("resources") or {}
-    return is_over and "records" not in resources and "pending" not in resources
-
-
-def _is_untouched(obj: Mapping[str, Any]) -> bool:
-    """Return whether no controller can have created anything for an object; pure.
-
-    A finalizer or a status shows that one may have. Conditions alone do not: they also report why nothing was begun.
-    """
-    status = obj.get("status") or {}
-    said = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
-    is_shown = any(value for name, value in status.items() if name != "conditions")
-    return not _finalizers(obj) and not is_shown and conditions.READY not in said
+def _is_moved(obj: Mapping[str, Any]) -> bool:
+    return names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {})
 
 
 def _keep_location(context: ReconcileContext, writer: Writer) -> None:
@@ -494,6 +413,10 @@ def _only_looks(context: ReconcileContext, writer: Writer, results: Results) -> 
     is_looking = any(isinstance(result, NotObserved) for result in results.values())
     is_telling = any(isinstance(result, Wait | Failed) for result in results.values())
     return is_looking and not is_telling and _is_saved(context, writer)
+
+
+def _has_failed(results: Results) -> bool:
+    return any(isinstance(result, Failed) for result in results.values())
 
 
 def _is_saved(context: ReconcileContext, writer: Writer) -> bool:

@@ -6,6 +6,7 @@ and GETs of objects must confirm it: a cache that lags behind etcd must not be m
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import threading
@@ -14,7 +15,7 @@ from typing import Final
 
 from capo.engine import history, metrics
 from capo.engine.history import Mark
-from capo.engine.store import DELETED, Store, key_of
+from capo.engine.store import DELETED, Store, kept, key_of
 from capo.kube import models
 from capo.kube.client import Kube, Snapshot
 from capo.kube.errors import Denied, Gone, KubeError
@@ -123,7 +124,7 @@ class Resync:
         namespace = self._namespace_of(kind)
         mark = self._store.mark(kind, namespace)
         try:
-            snapshot = self._kube.snapshot(kind, namespace)
+            snapshot = self._snapshot(kind, namespace)
         except Gone:
             if older := kind.in_older_version():
                 return self._list(older)
@@ -144,6 +145,9 @@ class Resync:
         self._take(kind, namespace, mark, snapshot)
         return kind
 
+    def _snapshot(self, kind: Kind, namespace: str | None) -> Snapshot:
+        return self._kube.snapshot(kind, namespace, keep=functools.partial(kept, kind))
+
     def _take(self, kind: Kind, namespace: str | None, mark: Mark, snapshot: Snapshot) -> None:
         if kind in self._left_to_reset:
             self._store.reset(kind, snapshot, namespace=namespace)
@@ -159,7 +163,7 @@ class Resync:
         Raises:
             _WentBack: another list shows the older state too, and so do the objects themselves.
         """
-        again = self._kube.snapshot(kind, namespace)
+        again = self._snapshot(kind, namespace)
         seen = list(itertools.islice(history.witnesses(mark, again), MAX_WITNESSES))
         agreeing = [each for each in seen if each.agrees(self._kube.get(kind, each.namespace, each.name))]
         if seen and len(agreeing) == len(seen):

@@ -65,17 +65,21 @@ class Router:
 
     def _changed(self, change: Change) -> None:
         for controller, queue in self._queues:
-            if controller.kind == change.key.kind and self._accepts(change.obj):
+            if controller.kind == change.key.kind:
                 self._wake_own(queue, change)
             for route in controller.routes:
                 if route.kind == change.key.kind:
                     self._wake_routed(controller, queue, route, change)
 
     def _wake_own(self, queue: WorkQueue, change: Change) -> None:
+        if not self._accepts(change.obj):
+            if change.before is not None and self._accepts(change.before):
+                self._in_loop(queue.add, change.key)  # its reconcile forgets it: another manager's now
+            return
         if change.by == change.key:
             return
         if change.is_listed and is_settled(change.obj):
-            spread_s = min(MAX_SPREAD_S, SPREAD_PER_OBJECT_S * len(self._store.list(change.key.kind)))
+            spread_s = min(MAX_SPREAD_S, SPREAD_PER_OBJECT_S * self._store.count(change.key.kind))
             self._in_loop(queue.add_after, change.key, _random_s(spread_s))
         elif change.is_deleted or change.is_listed:
             self._in_loop(queue.add, change.key)
@@ -85,7 +89,8 @@ class Router:
     def _wake_routed(self, controller: KeyReconciler, queue: WorkQueue, route: Route, change: Change) -> None:
         for namespace, name in route.map(change.obj, self._store):
             key = Key(controller.kind, namespace, name)
-            if key != change.by and self._is_wanted(key):
+            is_wanted = self._is_wanted(key) if route.is_filtered else self._store.get(*key) is not None
+            if key != change.by and is_wanted:
                 self._in_loop(queue.add, key)
 
     def _is_wanted(self, key: Key) -> bool:
@@ -104,14 +109,7 @@ class Router:
 
 def object_filter(namespace: str, watch_filter: str) -> Callable[[Object], bool]:
     """Return the filter of the objects of our kinds that this manager handles (C-57, C-58); empty means all."""
-
-    def accepts(obj: Object) -> bool:
-        metadata = obj["metadata"]
-        if namespace and metadata.get("namespace") != namespace:
-            return False
-        return rules.passes_filter(obj, watch_filter)
-
-    return accepts
+    return functools.partial(rules.is_selected, namespace=namespace, watch_filter=watch_filter)
 
 
 def cluster_of(store: Store, key: Key) -> str:

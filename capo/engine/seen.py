@@ -10,12 +10,13 @@ from capo.kube.kinds import Key
 from capo.ledger import Ledger, Pending
 
 
-@dataclass
+@dataclass(slots=True)
 class _Sight:
     uid: str
     pending: Mapping[str, Pending] = field(default_factory=dict)
     deletion_s: float | None = None
     is_history_lost: bool = False
+    was_born_here: bool = False
 
 
 @dataclass
@@ -35,8 +36,19 @@ class Seen:
         return ledger
 
     def keep(self, key: Key, obj: Object, ledger: Ledger) -> None:
-        """Remember the pending creates of a reconcile for the next one."""
-        self._of(key, obj).pending = dict(ledger.pending)
+        """Remember the pending creates of a reconcile for the next one.
+
+        A decided one may still be in the status: a deletion does not write that alone. Its time is kept, too, or the
+        next reconcile would take it for the create of another process, and wait for it again.
+        """
+        sight = self._of(key, obj)
+        stored = Ledger.read(obj.get("status")).pending
+        decided = {
+            role: pending
+            for role, pending in sight.pending.items()
+            if role in stored and stored[role].since == pending.since and not ledger.knows(role)
+        }
+        sight.pending = {**decided, **ledger.pending}
 
     def deletion_s(self, key: Key, obj: Object, now_s: float) -> float:
         """Return when this process first saw the deletion timestamp; now if the object has none."""
@@ -47,11 +59,22 @@ class Seen:
             sight.deletion_s = now_s
         return sight.deletion_s
 
+    def was_born_here(self, key: Key, obj: Object, *, is_newborn: bool) -> bool:
+        """Return whether this process gave the object its owner id: it has no earlier history, whatever its status."""
+        sight = self._of(key, obj)
+        sight.was_born_here |= is_newborn
+        return sight.was_born_here
+
     def has_lost_history(self, key: Key, obj: Object, *, is_lost: bool) -> bool:
         """Return whether an object was ever seen without its history; writes of this process do not restore it."""
         sight = self._of(key, obj)
         sight.is_history_lost |= is_lost
         return sight.is_history_lost
+
+    def distrust(self) -> None:
+        """The API server's objects may be older than what this process remembers: none counts as born here."""
+        for sight in list(self._sights.values()):
+            sight.was_born_here = False
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a deleted object."""

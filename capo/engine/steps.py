@@ -58,12 +58,19 @@ class Create:
         roles: one role per resource, such as ``port-0``.
         call: sends one request to the cloud and returns the resource of each role.
         sent: of a call that sends a request for each role, the roles whose request was begun; None of any other.
+        next: kind and role of what later creates of the same reconcile will be for, if nothing holds them up: their
+            intents are stored in the same write.
+        needs: returns what the project's quotas must have room for, by service and resource; None: the resources alone.
+        note_hold: called with reason and message when it has to wait for a quota.
     """
 
     kind: str
     roles: tuple[str, ...]
     call: Callable[[], Mapping[str, Body]]
     sent: Set[str] | None = None
+    next: tuple[tuple[str, str], ...] = ()
+    needs: Callable[[], Mapping[str, Mapping[str, int]]] | None = None
+    note_hold: Callable[[str, str], None] = lambda _reason, _message: None
 
 
 Outcome = Done | NotNeeded | Wait | Create

@@ -14,7 +14,7 @@ import functools
 import logging
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -29,6 +29,7 @@ from capo.shares import CLOUD, CloudKey, Lane, Path, Resource, Shares
 
 log = logging.getLogger(__name__)
 
+Around = Callable[[Key], contextlib.AbstractContextManager[object]]
 THREADS: Final = 128
 CLOUD_SLOTS: Final = 10
 
@@ -112,11 +113,13 @@ class Workers:
         queues: one per controller.
         threads: size of the pool, over all controllers and clouds.
         per_cloud: maximum concurrent reconciles in one cloud.
+        around: the context of each reconcile; entered in its thread.
     """
 
     queues: Sequence[tuple[KeyReconciler, WorkQueue]]
     threads: int = THREADS
     per_cloud: int = CLOUD_SLOTS
+    around: Around = contextlib.nullcontext
 
     def __post_init__(self) -> None:
         self.slots = Slots(self.threads, self.per_cloud)
@@ -170,6 +173,7 @@ class Workers:
                 taken = queue.take(functools.partial(self.slots.lacking, controller))
                 if taken:
                     has_begun = True
+                    metrics.WAITED.labels(controller.name).observe(taken.waited_s)
                     self.slots.take(controller, taken.lane)
                     task = asyncio.get_running_loop().create_task(self._pass(controller, queue, taken))
                     self._running.add(task)
@@ -192,7 +196,7 @@ class Workers:
         metrics.ACTIVE.labels(controller.name).inc()
         try:
             run = contextvars.copy_context().run
-            result = await loop.run_in_executor(self._pool, run, _guarded, controller, taken)
+            result = await loop.run_in_executor(self._pool, run, _guarded, controller, taken, self.around)
             _settle(queue, taken.key, result)
         finally:
             metrics.ACTIVE.labels(controller.name).dec()
@@ -229,19 +233,24 @@ def _unlocated(namespace: str) -> Lane:
     return Lane(namespace, f"unlocated/{namespace}", f"unlocated/{namespace}")
 
 
-def _run(controller: KeyReconciler, taken: Taken) -> Result:
+def _run(controller: KeyReconciler, taken: Taken, around: Around) -> Result:
     """Reconcile a key; one whose cloud is unresolved resolves it and starts again in that cloud's budget."""
+    with around(taken.key):
+        return _resolved_or_run(controller, taken)
+
+
+def _resolved_or_run(controller: KeyReconciler, taken: Taken) -> Result:
     if taken.lane == _unlocated(taken.key.namespace) and controller.resolve_cloud(taken.key):
         return Result(requeue_after_s=0.0)
     return controller.reconcile(taken.key)
 
 
-def _guarded(controller: KeyReconciler, taken: Taken) -> Result:
+def _guarded(controller: KeyReconciler, taken: Taken, around: Around = contextlib.nullcontext) -> Result:
     """Reconcile with the key's fields in every log line; return an exception as a result."""
     began_s = time.perf_counter()
     with logs.fields(**_fields(controller, taken.key)):
         try:
-            result = _run(controller, taken)
+            result = _run(controller, taken, around)
         except Conflict as error:
             result = Result(error=error, conflict=True)
         except KubeError as error:

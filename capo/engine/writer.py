@@ -11,6 +11,7 @@ from capo import names
 from capo.engine.contention import Contention
 from capo.engine.context import Dependencies
 from capo.engine.history import version_of
+from capo.engine.store import kept
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
@@ -25,7 +26,10 @@ Patch = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 
 
 class ObjectReplaced(Exception):  # noqa: N818 - not an error: the reconciled object no longer exists
-    """The object was deleted or replaced by another of the same name; the reconcile ends without a trace."""
+    """The object was deleted, replaced by another of the same name, or given to another manager.
+
+    The reconcile ends without a trace.
+    """
 
 
 @dataclass
@@ -50,6 +54,8 @@ class Writer:
     _known: Ledger = field(init=False)
     is_released: bool = field(init=False, default=False)
     """Whether our finalizer was removed."""
+    has_new_metadata: bool = field(init=False, default=False)
+    """Whether another client changed metadata since the reconcile began, which does not change the generation."""
 
     def __post_init__(self) -> None:
         self._known = _ledger(self.obj)
@@ -184,7 +190,7 @@ class Writer:
         """Read the object again.
 
         Raises:
-            ObjectReplaced: it is another object by now.
+            ObjectReplaced: it is another object by now, or another manager's.
             Conflict: its records are not those that this reconcile has.
         """
         fresh = self.deps.kube.get(*self.key)
@@ -192,11 +198,15 @@ class Writer:
             raise ObjectReplaced(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} was replaced")
         if version_of(fresh) < version_of(self.obj):
             self.deps.store.on_suspicion()
+        if not self.deps.is_selected(fresh):
+            self.deps.store.apply(self.key.kind, "MODIFIED", fresh)
+            raise ObjectReplaced(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} has another watch filter")
         if _ledger(fresh) != self._known:
             log.warning("Another writer changed the records of an object: requeued", extra={"key": str(self.key)})
             self.deps.store.apply(self.key.kind, "MODIFIED", fresh)
             name = f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}"
             raise Conflict(f"{name}: another writer changed its records")
+        self.has_new_metadata |= _metadata(self.key, fresh) != _metadata(self.key, self.obj)
         self.obj = fresh
 
     def _take(self, answer: Mapping[str, Any]) -> None:
@@ -239,6 +249,12 @@ def patched(present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, A
 
 def _generation(obj: Mapping[str, Any]) -> int:
     return int(obj["metadata"].get("generation") or 0)
+
+
+def _metadata(key: Key, obj: Mapping[str, Any]) -> list[Any]:
+    """Return what users and Cluster API's managers set in the metadata of an object."""
+    metadata = kept(key.kind, obj)["metadata"]  # the object that a reconcile begins with is the store's
+    return [metadata.get(name) or None for name in ("labels", "annotations", "ownerReferences")]
 
 
 def _ledger(obj: Mapping[str, Any]) -> Ledger:

@@ -14,9 +14,9 @@ from urllib.parse import quote, urlencode
 from prometheus_client import Counter
 
 from capo import names
-from capo.json_types import Json
+from capo.json_types import Json, Object
 from capo.kube.connection import Connection
-from capo.kube.errors import Conflict, Expired, Gone, Invalid, KubeError, class_of
+from capo.kube.errors import Conflict, Expired, Gone, Invalid, KubeError, NotLeading, class_of
 from capo.kube.kinds import Kind
 from capo.kube.transport import DEFAULT, Answer, Request, Timeouts, Transport
 
@@ -34,7 +34,7 @@ _MANAGED: Final = {"fieldManager": names.FIELD_MANAGER}
 class Snapshot:
     """Every object of a kind at one resource version."""
 
-    items: list[Json]
+    items: Sequence[Object]
     resource_version: str
 
 
@@ -43,6 +43,7 @@ class Kube:
 
     Args:
         fence: called before each write of an object; raises while this process must not write.
+        is_read_only: send nothing but GET; reviews, which store nothing, are no exception.
     """
 
     def __init__(
@@ -52,10 +53,13 @@ class Kube:
         timeouts: Timeouts = DEFAULT,
         fence: Callable[[], None] | None = None,
         pool_size: int = 64,
+        is_read_only: bool = False,
     ) -> None:
         self.connection = connection
         self.fence = fence
-        self._transport = Transport(connection, timeouts, pool_size)
+        self.on_write: Callable[[Kind, str, str, Json | None], None] = lambda *_: None
+        """Called after each write, with kind, namespace, name and answer; None: it may or may not have taken effect."""
+        self._transport = Transport(connection, timeouts, pool_size, ("GET",) if is_read_only else None)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Return the object, None if it does not exist."""
@@ -63,6 +67,37 @@ class Kube:
             return self._call(Request("GET", path(kind, namespace, name)))
         except Gone:
             return None
+
+    def read(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """Return the object as :meth:`get` does; None proves that it does not exist.
+
+        Raises:
+            Gone: its kind is not served at present.
+        """
+        try:
+            return self._call(Request("GET", path(kind, namespace, name)))
+        except Gone as error:
+            if error.reason != "NotFound":  # the API server does not know the path
+                raise
+            return None
+
+    def served(self, group: str, kind: str) -> Kind | None:
+        """Return a kind in the version that the API server prefers of those that have it, None if it serves none.
+
+        Args:
+            group: not empty.
+        """
+        try:
+            found = self._call(Request("GET", f"/apis/{quote(group, safe='')}"))
+            # A version of a group need not have all kinds: other providers share groups.
+            for version in (str(each["version"]) for each in found.get("versions") or ()):
+                resources = self._call(Request("GET", f"/apis/{quote(group, safe='')}/{version}"))
+                for each in resources.get("resources") or ():
+                    if each["kind"] == kind and "/" not in each["name"]:
+                        return Kind(group, version, each["name"], kind, is_namespaced=bool(each["namespaced"]))
+        except Gone:
+            return None
+        return None
 
     def list(
         self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None, limit: int = 500
@@ -72,27 +107,42 @@ class Kube:
         Raises:
             Expired: the pages took too long; start again.
         """
-        for page in self._pages(kind, namespace, label_selector, limit):
+        for page in self._pages(kind, namespace, {"labelSelector": label_selector}, limit):
             yield from _items(kind, page)
 
-    def snapshot(
-        self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None, limit: int = 500
+    def snapshot(  # noqa: PLR0913 - selectors and limits, each named at its calls
+        self,
+        kind: Kind,
+        namespace: str | None = None,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        limit: int = 500,
+        keep: Callable[[Json], Object] = lambda obj: obj,
     ) -> Snapshot:
-        """Return all objects of a kind at one moment; a listing that expires half-way is restarted."""
+        """Return all objects of a kind at one moment; a listing that expires half-way is restarted.
+
+        Args:
+            keep: returns what is kept of an object; of the rest there is never more than one page.
+        """
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         for attempt in range(1, MAX_RELISTS + 1):
+            items: list[Object] = []
+            version = ""
             try:
-                pages = list(self._pages(kind, namespace, label_selector, limit))
+                for page in self._pages(kind, namespace, selectors, limit):
+                    items += map(keep, _items(kind, page))
+                    version = version or page["metadata"]["resourceVersion"]
             except Expired:
                 if attempt == MAX_RELISTS:
                     raise
             else:
-                items = [item for page in pages for item in _items(kind, page)]
-                return Snapshot(items, pages[0]["metadata"]["resourceVersion"])
+                return Snapshot(items, version)
         raise AssertionError("the last attempt returns or raises")
 
     def newest_version(self, kind: Kind, namespace: str | None = None) -> int:
         """Return the current resource version of a list of a kind."""
-        return int(next(self._pages(kind, namespace, None, 1))["metadata"]["resourceVersion"])
+        return int(next(self._pages(kind, namespace, {}, 1))["metadata"]["resourceVersion"])
 
     def patch(
         self, kind: Kind, namespace: str, name: str, body: Mapping[str, Any], *, subresource: str | None = None
@@ -105,7 +155,7 @@ class Kube:
             Invalid: the API server refuses the result.
         """
         url = path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
-        return self._write(kind, "patch", Request("PATCH", _query(url, _MANAGED), body, MERGE))
+        return self._write(kind, namespace, name, "patch", Request("PATCH", _query(url, _MANAGED), body, MERGE))
 
     def json_patch(
         self,
@@ -126,7 +176,7 @@ class Kube:
         url = path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
         request = Request("PATCH", _query(url, _MANAGED), [*operations], JSON_PATCH)
         try:
-            return self._write(kind, "patch", request)
+            return self._write(kind, namespace, name, "patch", request)
         except Invalid as error:
             if error.is_rejected_patch:
                 raise Conflict(str(error), status=error.status, reason=error.reason) from error
@@ -138,8 +188,9 @@ class Kube:
         Raises:
             Conflict: an object of that name exists.
         """
-        url = path(kind, obj["metadata"].get("namespace", ""))
-        return self._write(kind, "create", Request("POST", _query(url, _MANAGED), obj))
+        namespace, name = _ident(obj)
+        request = Request("POST", _query(path(kind, namespace), _MANAGED), obj)
+        return self._write(kind, namespace, name, "create", request)
 
     def replace(self, kind: Kind, obj: Mapping[str, Any]) -> Json:
         """Replace the object whose resourceVersion the new one carries.
@@ -147,14 +198,16 @@ class Kube:
         Raises:
             Conflict: that object changed since then.
         """
-        url = path(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
-        return self._write(kind, "update", Request("PUT", _query(url, _MANAGED), obj))
+        namespace, name = _ident(obj)
+        request = Request("PUT", _query(path(kind, namespace, name), _MANAGED), obj)
+        return self._write(kind, namespace, name, "update", request)
 
     def apply(self, kind: Kind, obj: Mapping[str, Any]) -> Json:
         """Create or update an object by server-side apply with our one field manager, taking over fields of others."""
-        url = path(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
+        namespace, name = _ident(obj)
+        url = _query(path(kind, namespace, name), {**_MANAGED, "force": "true"})
         whole = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
-        return self._write(kind, "apply", Request("PATCH", _query(url, {**_MANAGED, "force": "true"}), whole, APPLY))
+        return self._write(kind, namespace, name, "apply", Request("PATCH", url, whole, APPLY))
 
     def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, propagation: str | None = None
@@ -177,7 +230,8 @@ class Kube:
         if propagation:
             options["propagationPolicy"] = propagation
         try:
-            answer = self._write(kind, "delete", Request("DELETE", path(kind, namespace, name), options))
+            request = Request("DELETE", path(kind, namespace, name), options)
+            answer = self._write(kind, namespace, name, "delete", request)
         except Gone:
             return None
         is_kept = answer.get("kind") == kind.kind and bool(answer["metadata"].get("finalizers"))
@@ -191,8 +245,10 @@ class Kube:
         body = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
         return dict(self._call(Request("POST", path(kind, ""), body)).get("status") or {})
 
-    def _pages(self, kind: Kind, namespace: str | None, label_selector: str | None, limit: int) -> Iterator[Json]:
-        query = {"limit": str(limit)} | ({"labelSelector": label_selector} if label_selector else {})
+    def _pages(
+        self, kind: Kind, namespace: str | None, selectors: Mapping[str, str | None], limit: int
+    ) -> Iterator[Json]:
+        query = {"limit": str(limit)} | {name: value for name, value in selectors.items() if value}
         while True:
             page = self._call(Request("GET", _query(path(kind, namespace or ""), query)))
             yield page
@@ -201,9 +257,15 @@ class Kube:
                 return
             query = {**query, "continue": token}
 
-    def _write(self, kind: Kind, verb: str, request: Request) -> Json:
-        answer = self._call(request, self.fence)
+    def _write(self, kind: Kind, namespace: str, name: str, verb: str, request: Request) -> Json:
+        try:
+            answer = self._call(request, self.fence)
+        except KubeError as error:
+            if _may_have_taken_effect(error):
+                self.on_write(kind, namespace, name, None)
+            raise
         WRITES.labels(kind.kind, verb).inc()
+        self.on_write(kind, namespace, name or answer["metadata"]["name"], answer)
         return answer
 
     def _call(self, request: Request, permit: Callable[[], None] | None = None) -> Json:
@@ -228,6 +290,18 @@ def path(kind: Kind, namespace: str, name: str | None = None) -> str:
         parts += ["namespaces", quote(namespace, safe="")]
     parts += [kind.plural] + ([quote(name, safe="")] if name else [])
     return "/".join(parts)
+
+
+def _ident(obj: Mapping[str, Any]) -> tuple[str, str]:
+    """Return namespace and name; the name is empty if the API server is to generate it."""
+    return obj["metadata"].get("namespace") or "", obj["metadata"].get("name") or ""
+
+
+def _may_have_taken_effect(error: KubeError) -> bool:
+    """Return whether a write that failed may have been carried out: its answer was lost, or is of a gateway."""
+    if isinstance(error, NotLeading):
+        return False  # it was not sent
+    return error.status is None or not 300 <= error.status < 500
 
 
 def _items(kind: Kind, page: Json) -> Iterator[Json]:

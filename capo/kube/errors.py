@@ -54,6 +54,10 @@ class NotLeading(KubeError):  # noqa: N818
     """A write was refused because this process may not hold the lease."""
 
 
+class ReadOnlyError(RuntimeError):
+    """A client that only reads was asked to write: a fault of the program, and nothing was sent."""
+
+
 def class_of(status: int) -> type[KubeError]:
     """Return the error of an HTTP status."""
     return _CLASSES.get(status, KubeError)

@@ -4,7 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple
+
+from capo.compact import Shape
+
+METADATA: Final = tuple(
+    f"metadata.{name}"
+    for name in (
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "labels",
+        "finalizers",
+        "ownerReferences",
+    )
+)
+"""Fields of metadata that are kept of every object of a kind of which parts are kept."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +33,8 @@ class Kind:
 
     Args:
         older: the version to read if the first one is not served; empty for none.
-        kept: paths of the fields that the store keeps besides metadata; empty: the whole object.
+        kept: the fields that the store keeps besides metadata, as paths such as ``spec.paused``; empty: all. Reading
+            another one raises. Only for kinds that are never written from what is in the store.
         is_optional: the manager runs without it: what its role does not permit counts as not served.
     """
 
@@ -23,13 +44,18 @@ class Kind:
     kind: str
     is_namespaced: bool = True
     older: str = field(default="", compare=False)
-    kept: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
+    kept: tuple[str, ...] = field(default=(), compare=False)
     is_optional: bool = field(default=False, compare=False)
 
     @property
     def api_version(self) -> str:
         """Return ``group/version``, or only the version in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """What the store keeps of an object; None for all of it."""
+        return Shape(("apiVersion", "kind", *METADATA, *self.kept)) if self.kept else None
 
     def in_older_version(self) -> Kind | None:
         """Return the kind in its older version, None if only one version is read."""
@@ -61,18 +87,49 @@ OPENSTACK_FLOATING_IP_POOL: Final = Kind(_OURS, "v1alpha1", "openstackfloatingip
 OPENSTACK_CLUSTER_IDENTITY: Final = Kind(
     _OURS, "v1alpha1", "openstackclusteridentities", "OpenStackClusterIdentity", is_namespaced=False
 )
-CLUSTER: Final = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", older="v1beta1")
-MACHINE: Final = Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine", older="v1beta1")
+CLUSTER: Final = Kind(
+    "cluster.x-k8s.io",
+    "v1beta2",
+    "clusters",
+    "Cluster",
+    older="v1beta1",
+    kept=(
+        "metadata.annotations",
+        "spec.paused",
+        "spec.controlPlaneRef",
+        "spec.controlPlaneEndpoint",
+        "spec.infrastructureRef",
+        "spec.topology.class",
+        "spec.topology.classRef",
+        "spec.topology.version",
+        "status.initialization",
+        "status.infrastructureReady",
+    ),
+)
+MACHINE: Final = Kind(
+    "cluster.x-k8s.io",
+    "v1beta2",
+    "machines",
+    "Machine",
+    older="v1beta1",
+    kept=("spec.bootstrap.dataSecretName", "spec.failureDomain", "spec.infrastructureRef"),
+)
 """Cluster API up to 1.10 serves only v1beta1; ``capo.contract`` reads both."""
-_TEMPLATE_REF: Final = ("spec", "template", "spec", "infrastructureRef")
-_FAILURE_DOMAIN: Final = ("spec", "template", "spec", "failureDomain")
+_TEMPLATE_PARTS: Final = (
+    "spec.template.spec.infrastructureRef",
+    "spec.template.spec.failureDomain",
+    "spec.template.infrastructureRef",
+    "spec.machineTemplate.spec.infrastructureRef",
+    "spec.machineTemplate.infrastructureRef",
+)
+"""Where objects of different kinds and versions refer to a template: each place is read of all of them."""
 MACHINE_DEPLOYMENT: Final = Kind(
     "cluster.x-k8s.io",
     "v1beta2",
     "machinedeployments",
     "MachineDeployment",
     older="v1beta1",
-    kept=(_TEMPLATE_REF, _FAILURE_DOMAIN),
+    kept=_TEMPLATE_PARTS,
     is_optional=True,
 )
 MACHINE_SET: Final = Kind(
@@ -81,7 +138,7 @@ MACHINE_SET: Final = Kind(
     "machinesets",
     "MachineSet",
     older="v1beta1",
-    kept=(_TEMPLATE_REF, _FAILURE_DOMAIN),
+    kept=_TEMPLATE_PARTS,
     is_optional=True,
 )
 KUBEADM_CONTROL_PLANE: Final = Kind(
@@ -90,7 +147,7 @@ KUBEADM_CONTROL_PLANE: Final = Kind(
     "kubeadmcontrolplanes",
     "KubeadmControlPlane",
     older="v1beta1",
-    kept=(("spec", "machineTemplate", "spec", "infrastructureRef"), ("spec", "machineTemplate", "infrastructureRef")),
+    kept=_TEMPLATE_PARTS,
     is_optional=True,
 )
 """What refers to templates: nothing but the reference and the zone is kept of it."""

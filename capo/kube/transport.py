@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +22,7 @@ from kubernetes.client.exceptions import ApiException
 from capo import names
 from capo.kube.connection import Connection
 from capo.kube.credentials import Credential
-from capo.kube.errors import KubeError
+from capo.kube.errors import KubeError, ReadOnlyError
 
 log = logging.getLogger(__name__)
 
@@ -74,13 +74,17 @@ class Transport:
 
     Args:
         pool_size: connections that are kept open.
+        methods: the only ones that are sent; None: all.
 
     Raises:
         KubeError: the certificates of the connection are unusable.
     """
 
-    def __init__(self, connection: Connection, timeouts: Timeouts, pool_size: int) -> None:
+    def __init__(
+        self, connection: Connection, timeouts: Timeouts, pool_size: int, methods: Collection[str] | None = None
+    ) -> None:
         self._connection, self._timeouts, self._pool_size = connection, timeouts, pool_size
+        self._methods = methods
         self._lock = threading.Lock()
         self._client: ApiClient | None = None
         self._version: Hashable = None
@@ -96,7 +100,10 @@ class Transport:
 
         Raises:
             KubeError: no answer, or it is too large or too slow.
+            ReadOnlyError: this client may not send such a request.
         """
+        if self._methods is not None and request.method not in self._methods:
+            raise ReadOnlyError(f"{request}: not sent, this client only reads")
         client = self._client_for(credential)
         headers = {"Accept": "application/json", "User-Agent": names.FIELD_MANAGER}
         if request.body is not None:

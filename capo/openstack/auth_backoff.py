@@ -7,6 +7,7 @@ is retried as rarely.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ from capo.errors import CapoError, IdentityError, NotAuthorizedError, Unsupporte
 REFUSED_S: Final = (30.0, 120.0)
 UNANSWERED_S: Final = (5.0, 60.0)
 """First and longest pause."""
+_OF_CREDENTIALS: Final = (IdentityError, NotAuthorizedError)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class AuthBackoff:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._by_service: dict[str, _Refusal] = {}
+        self.accepted_s = -math.inf
+        """When a service that was asked last accepted the credentials; before all times if one refused them since."""
 
     def check(self, service: str) -> None:
         """Raise the error of a recent refusal, if there is one.
@@ -49,13 +53,22 @@ class AuthBackoff:
         before = self._by_service.get(service)
         pause_s = min(longest_s, max(first_s, 2 * before.pause_s if before else 0.0))
         self._by_service[service] = _Refusal(error, pause_s, self._now() + pause_s)
+        if isinstance(error, _OF_CREDENTIALS):
+            self.accepted_s = -math.inf
+
+    @property
+    def was_accepted(self) -> bool:
+        """Whether a service accepted the credentials that was asked, and none refused them since."""
+        return self.accepted_s > -math.inf
 
     @property
     def refusal(self) -> CapoError | None:
         """Why a service refused the credentials, unless it accepted them since."""
         errors = [refusal.error for refusal in list(self._by_service.values())]
-        return next((error for error in errors if isinstance(error, IdentityError | NotAuthorizedError)), None)
+        return next((error for error in errors if isinstance(error, _OF_CREDENTIALS)), None)
 
-    def accepted(self, service: str) -> None:
-        """Record that the service accepted the credentials."""
+    def accepted(self, service: str, *, was_asked: bool = True) -> None:
+        """Forget the service's refusal; record that it accepted the credentials, if it was asked."""
         self._by_service.pop(service, None)
+        if was_asked:
+            self.accepted_s = self._now()

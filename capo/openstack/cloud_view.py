@@ -7,10 +7,11 @@ after a create whose answer was lost, after its window. State that is not known 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
-from collections.abc import Callable, Container, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 from capo.clock import Clock
 from capo.errors import (
@@ -20,16 +21,19 @@ from capo.errors import (
     ForeignResourceError,
     NotAuthorizedError,
     NotFoundError,
-    NotYetObserved,
+    QuotaExceededError,
     RateLimitedError,
 )
 from capo.json_types import Body
-from capo.ledger import Ledger, Pending
+from capo.ledger import Ledger
 from capo.names import Stamp
 from capo.openstack.duplicates import Duplicates
 from capo.openstack.kinds import KINDS, SERVER, ResourceKind
+from capo.openstack.list_freshness import ListFreshness
 from capo.openstack.provenance import Provenance
-from capo.openstack.resource_cache import FASTEST_S, NEVER_S, Item
+from capo.openstack.quota import Needs
+from capo.openstack.quota_holds import Hold, Request
+from capo.openstack.resource_cache import BY_NAME, FASTEST_S, NEVER_S, Item, Selection, everything, found_by
 
 if TYPE_CHECKING:
     from capo.openstack.cloud import Cloud
@@ -39,8 +43,6 @@ log = logging.getLogger(__name__)
 Upstream = Callable[[Body], bool]
 
 POLL_S: Final = 900.0
-LOOKS_S: Final = (3.0, 15.0, float("inf"))
-"""Seconds after the begin of a create with a lost answer at which it is searched for; limited to its window."""
 LOOKS_TO_END: Final = 6
 """A deletion is confirmed within this many list durations: two pauses of two, and two lists."""
 UNREADABLE_S: Final = 60.0
@@ -51,6 +53,22 @@ AFTERMATH_S: Final = 25.0
 """Delay after a create before it is checked for having taken effect twice, or after it was given up."""
 AFTERMATH_GRID_S: Final = 30.0
 """Creates within this time share one such list."""
+
+
+class Creation(Protocol):
+    """What is about to be created: the engine's ``Create``."""
+
+    @property
+    def kind(self) -> str:
+        """Kind of all resources."""
+
+    @property
+    def roles(self) -> Sequence[str]:
+        """One for each resource."""
+
+    @property
+    def needs(self) -> Callable[[], Needs] | None:
+        """Returns what the quotas must have room for; None: the resources alone."""
 
 
 class CloudView:
@@ -68,6 +86,7 @@ class CloudView:
         started_s: when the reconcile began.
         window_s: how long a create whose answer was lost may still take effect.
         max_age_s: a list that is older is repeated.
+        was_held: the object's status says that it waits for a quota.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a pass, each named at the one call
@@ -87,6 +106,7 @@ class CloudView:
         started_s: float | None = None,
         window_s: float = 60.0,
         max_age_s: float = 600.0,
+        was_held: bool = False,
     ) -> None:
         self._cloud = cloud
         self._poller = cloud.poller
@@ -99,23 +119,48 @@ class CloudView:
         self._is_taken_over = is_taken_over
         self._started_s = clock.now() if started_s is None else started_s
         self._window_s = window_s
-        self._max_age_s = max_age_s
+        self._was_held = was_held
         self.duplicates = Duplicates(cloud, ledger, owner_id=owner_id)
         self._provenance = Provenance(cloud.poller, ledger, owner_id=owner_id, common_name=common_name)
+        self._lists = ListFreshness(
+            cloud.poller,
+            ledger,
+            owner_id=owner_id,
+            key=key,
+            is_taken_over=is_taken_over,
+            started_s=self._started_s,
+            window_s=window_s,
+            max_age_s=max_age_s,
+        )
         unknown_writes_s = window_s if is_history_lost else 0.0
-        self._owners.register(owner_id, key, uid=uid, was_born_here=is_newborn, unknown_writes_s=unknown_writes_s)
+        self._owners.register(
+            owner_id,
+            key,
+            uid=uid,
+            was_born_here=is_newborn,
+            unknown_writes_s=unknown_writes_s,
+            credential=cloud.fingerprint,
+        )
+        self._poller.registrations.move(owner_id, self._poller)
         self._poller.begin_pass(key)
 
     # -- resources --------------------------------------------------------------------------------------------------
 
     def find(
-        self, kind: str, role: str, *, upstream: Upstream | None = None, upstream_id: str | None = None
+        self,
+        kind: str,
+        role: str,
+        *,
+        upstream: Upstream | None = None,
+        among: Selection = everything,
+        upstream_id: str | None = None,
     ) -> Body | None:
         """Return the resource of a role, or None if it is proven that there is none.
 
         Args:
             upstream: identifies an unstamped resource that the Go provider created for this role; used only for an
                 object that was taken over from it.
+            among: selects those that ``upstream`` may identify.
             upstream_id: the one that the Go provider's status names; it is chosen if several match.
 
         Raises:
@@ -131,11 +176,12 @@ class CloudView:
         if recorded and found is None:
             log.info("Resource was deleted", extra={"kind": kind, "role": role, "id": recorded.id})
             self._ledger.drop(role)
-        stamped = self._stamped(kind, role)
-        if len(stamped) > (1 if found else 0):
-            found = self.duplicates.converge(KINDS[kind], role, stamped, found)
+        found = self._converged(kind, role, found)
         if found is None and not self._is_known_absent(kind, role):
-            found = self._adopted(kind, upstream, upstream_id) if self._is_taken_over and upstream else None
+            # The list that satisfied the proof may have ended after the first look, and show the resource.
+            found = self._converged(kind, role, None)
+            if found is None and self._is_taken_over and upstream:
+                found = self._adopted(kind, upstream, among, upstream_id)
         if found is None:
             self._poller.untrack(kind, self._key)
             return None
@@ -149,7 +195,7 @@ class CloudView:
         if role in self._ledger.records or self._owners.was_born_here(self._owner_id):
             return
         not_before_s = self._owners.unproven_s(self._owner_id, kind)
-        if not self._has_list(kind, not_before_s):
+        if not self._lists.has(kind, not_before_s):
             self._poller.demand(kind, self._key, not_before_s)
 
     def get(self, kind: str, resource_id: str) -> Body:
@@ -171,7 +217,7 @@ class CloudView:
         Raises:
             NotYetObserved: not known yet, or a create whose answer was lost may still take effect.
         """
-        self._expect_current(kind)
+        self._lists.expect_current(kind)
         found = {item.body["id"]: item.body for item in self._poller.of_owner(kind, self._owner_id)}
         for record in self._ledger.records_of_kind(kind):
             body = self._recorded(kind, record.id)
@@ -180,38 +226,55 @@ class CloudView:
             else:
                 found[record.id] = body
         left = [body for body in found.values() if not _is_deleted(body)]
-        for body in left:
-            self._keep(kind, body)
         if not left:
             self._poller.untrack(kind, self._key)
-            self._expect_nothing_late(kind)
+            self._lists.expect_nothing_late(kind)
+            # The list that satisfied this may have ended after the first look, and show a late resource.
+            late = [item.body for item in self._poller.of_owner(kind, self._owner_id)]
+            left = [body for body in late if not _is_deleted(body)]
+        for body in left:
+            self._keep(kind, body)
         return left
 
     def list_matching(
-        self, kind: str, predicate: Callable[[Body], bool], *, max_age_s: float | None = None
+        self,
+        kind: str,
+        predicate: Callable[[Body], bool] = lambda _body: True,
+        *,
+        max_age_s: float | None = None,
+        among: Selection = everything,
     ) -> list[Body]:
         """Return every resource of the project that matches, regardless of its owner.
 
         Args:
             max_age_s: maximum age of the list; None means any.
+            among: selects those that may match, which saves a walk through all of a large project.
 
         Raises:
             NotYetObserved: the kind was not listed since this object's last write, or too long ago.
         """
-        self._expect_list(kind, self._owners.wrote_s(self._owner_id, kind), max_age_s)
-        return self.peek(kind, predicate)
+        self._lists.expect(kind, self._owners.wrote_s(self._owner_id, kind), max_age_s)
+        return self.peek(kind, predicate, among=among)
 
-    def peek(self, kind: str, predicate: Callable[[Body], bool]) -> list[Body]:
+    def peek(
+        self, kind: str, predicate: Callable[[Body], bool] = lambda _body: True, *, among: Selection = everything
+    ) -> list[Body]:
         """Return the known resources that match, regardless of their owner; sends no request and does not wait."""
-        items = self._poller.snapshot(kind).items.values()
+        items = self._poller.select(kind, among)
         return [item.body for item in items if not item.is_deleted and predicate(item.body)]
 
-    def others(self, kind: str, fits: Callable[[Body], bool]) -> list[Item]:
-        """Return the listed resources that match and are not this object's; demands no list."""
+    def others(self, kind: str, fits: Callable[[Body], bool], among: Selection) -> list[Item]:
+        """Return the listed resources of a selection that match and are not this object's; demands no list."""
+        items = self._poller.select(kind, among)
+        return [item for item in self._strangers(kind, items) if fits(item.body)]
+
+    def namesakes(self, kind: str, names: Iterable[str]) -> list[Item]:
+        """Return the listed resources that have one of the names and are not this object's; demands no list."""
+        return list(self._strangers(kind, self._poller.select(kind, found_by(BY_NAME, *names))))
+
+    def _strangers(self, kind: str, items: Iterable[Item]) -> Iterator[Item]:
         ours = {record.id for record in self._ledger.records_of_kind(kind)}
-        items = self._poller.snapshot(kind).items.values()
-        strangers = (item for item in items if not item.is_deleted and not self._is_ours(item, ours))
-        return [item for item in strangers if fits(item.body)]
+        return (item for item in items if not item.is_deleted and not self._is_ours(item, ours))
 
     def was_listed(self, kind: str) -> bool:
         """Return whether the kind was ever listed completely."""
@@ -226,7 +289,7 @@ class CloudView:
 
     def pending_until(self, kind: str) -> float | None:
         """Return when the last unanswered create of a kind can no longer take effect; None if there is none."""
-        return max((pending.since_s + self._window_s for pending in self._pending(kind)), default=None)
+        return self._lists.pending_until(kind)
 
     # -- writes of this reconcile -----------------------------------------------------------------------------------
 
@@ -242,7 +305,7 @@ class CloudView:
             NotYetObserved: its deletion was answered by 404: a list that begins later has to confirm it.
         """
         if self._poller.in_doubt_since_s(kind, resource_id) is not None:
-            self._demand(kind, self._clock.now() + CONTRADICTED_S)
+            self._lists.demand(kind, self._clock.now() + CONTRADICTED_S)
         self._poller.forget(kind, resource_id)
         for record in self._ledger.records_of_kind(kind):
             if record.id == resource_id:
@@ -301,6 +364,41 @@ class CloudView:
         if any(item.as_of_s < wrote_s for item in self._poller.of_owner(kind, self._owner_id)):
             self._poller.demand(kind, self._key, self._clock.now() + FASTEST_S)
 
+    # -- quotas -----------------------------------------------------------------------------------------------------
+
+    def hold(self, create: Creation) -> Hold | None:
+        """Return why a create has to wait for a quota; None if it may be sent, whose end ``settle`` reports.
+
+        Raises:
+            NotYetObserved: another thread reads the limits; the object is woken then.
+        """
+        return self._cloud.quota_holds.hold(self._request(create.kind, len(create.roles), create.needs))
+
+    def settle(self, create: Creation, error: CapoError | None) -> None:
+        """Report how a create ended."""
+        self._cloud.quota_holds.settle(self._request(create.kind, len(create.roles), create.needs), error)
+
+    @contextlib.contextmanager
+    def within_quota(self, kind: str, count: int) -> Iterator[None]:
+        """Create parts of a resource in this block, such as the rules of a group, if a quota has room for them.
+
+        Raises:
+            QuotaExceededError: it has none, by its last refusal and the limits; nothing was sent.
+            NotYetObserved: the limits are being read.
+        """
+        request, holds = self._request(kind, count), self._cloud.quota_holds
+        if hold := holds.hold(request):
+            raise QuotaExceededError(hold.words)
+        try:
+            yield
+        except CapoError as error:
+            holds.settle(request, error)
+            raise
+        holds.settle(request, None)
+
+    def _request(self, kind: str, count: int, needs: Callable[[], Needs] | None = None) -> Request:
+        return Request(self._owner_id, self._key, kind, count, needs=needs, was_held=self._was_held)
+
     # -- conclusions ------------------------------------------------------------------------------------------------
 
     def _keep(self, kind: str, body: Body) -> None:
@@ -311,12 +409,12 @@ class CloudView:
     def _recorded(self, kind: str, resource_id: str) -> Body | None:
         """Return a resource by its id; None if its deletion is proven."""
         item = self._poller.item(kind, resource_id)
-        if item is not None and self._is_young(kind, item.as_of_s):
+        if item is not None and self._lists.is_young(kind, item.as_of_s):
             return item.body
         if self._poller.is_gone(kind, resource_id):
             return None
         # Absence from a list is no proof: the shared list is tried first, then a GET of the one resource.
-        self._expect_list(kind, NEVER_S)
+        self._lists.expect(kind, NEVER_S)
         item = self._poller.item(kind, resource_id)
         return item.body if item is not None else self._asked(KINDS[kind], resource_id)
 
@@ -332,6 +430,13 @@ class CloudView:
         self._poller.upsert(kind.name, body)
         return body
 
+    def _converged(self, kind: str, role: str, recorded: Body | None) -> Body | None:
+        """Return the resource of a role, its duplicates deleted; None if none is recorded or stamped."""
+        stamped = self._stamped(kind, role)
+        if len(stamped) > (1 if recorded else 0):
+            return self.duplicates.converge(KINDS[kind], role, stamped, recorded)
+        return recorded
+
     def _stamped(self, kind: str, role: str) -> list[Item]:
         stamp = Stamp(self._owner_id, role)
         return [i for i in self._poller.of_owner(kind, self._owner_id) if i.stamp == stamp and not i.is_deleted]
@@ -339,16 +444,19 @@ class CloudView:
     def _is_known_absent(self, kind: str, role: str) -> bool:
         """Require proof that no resource has the role's stamp; return whether that needed no list.
 
-        If this process generated the owner id, it knows every resource with that id, unless an answer was lost.
+        If this process generated the owner id, it knows every resource with that id, unless an answer was lost or one
+        is in doubt: its record may be lost, too, as after a restore.
         """
-        pending = self._ledger.pending.get(role)
-        if pending is None and not self._is_taken_over and self._owners.was_born_here(self._owner_id):
+        pending, is_certain = self._ledger.pending.get(role), not self._poller.has_doubts(kind, self._owner_id)
+        if pending is None and is_certain and not self._is_taken_over and self._owners.was_born_here(self._owner_id):
             return True
-        self._expect_list(kind, max([self._unsettled_s(kind), *([self._decided_s(pending)] if pending else [])]))
+        self._lists.expect(
+            kind, max([self._lists.unsettled_s(kind), *([self._lists.decided_s(pending)] if pending else [])])
+        )
         # In this order, so that an existing resource is found by the first list.
-        self._expect_list(kind, self._owners.decided_s(self._owner_id))
+        self._lists.expect(kind, self._owners.decided_s(self._owner_id))
         if pending and self._started_s < pending.since_s + self._window_s:
-            self._look_again(kind, pending)  # so that a late resource is adopted soon, not at the window's end
+            self._lists.look_again(kind, pending)  # so that a late resource is adopted soon, not at the window's end
         elif pending:
             self.mark_created(kind)  # the first one may take effect after its window
         if unreadable := self._poller.unreadable(kind):
@@ -359,29 +467,8 @@ class CloudView:
             )
         return False
 
-    def _look_again(self, kind: str, pending: Pending) -> None:
-        """List the kind a few times while an unanswered create may still take effect.
-
-        Raises:
-            CapoError: the lists fail; they are retried.
-        """
-        for pause_s in LOOKS_S:
-            if pending.since_s + min(pause_s, self._window_s) > self._started_s:
-                self._poller.demand(kind, self._key, pending.since_s + min(pause_s, self._window_s))
-                break
-        if error := self._poller.trouble(kind):
-            raise error.with_traceback(None)
-
-    def _decided_s(self, pending: Pending) -> float:
-        """Return the earliest begin of a list that is conclusive about an unanswered create."""
-        over_s = pending.since_s + self._window_s
-        return over_s if self._started_s >= over_s else pending.since_s
-
-    def _pending(self, kind: str) -> list[Pending]:
-        return [pending for pending in self._ledger.pending.values() if pending.kind == kind]
-
-    def _adopted(self, kind: str, upstream: Upstream, upstream_id: str | None) -> Body | None:
-        items = self._poller.snapshot(kind).items.values()
+    def _adopted(self, kind: str, upstream: Upstream, among: Selection, upstream_id: str | None) -> Body | None:
+        items = self._poller.select(kind, among)
         fitting = [item for item in items if not item.is_deleted and upstream(item.body)]
         unstamped = [item.body for item in fitting if item.stamp is None]
         unstamped = [body for body in unstamped if body["id"] == upstream_id] or unstamped
@@ -403,65 +490,6 @@ class CloudView:
                     resource=f"{kind} {item.body['id']}",
                 )
         return None
-
-    # -- how current a list is --------------------------------------------------------------------------------------
-
-    def _is_young(self, kind: str, as_of_s: float, max_age_s: float | None = None) -> bool:
-        limit_s = self._max_age_s * KINDS[kind].age_factor if max_age_s is None else max_age_s
-        return self._started_s - as_of_s <= limit_s
-
-    def _expect_list(self, kind: str, not_before_s: float, max_age_s: float | None = None) -> None:
-        """Require a complete list that began at ``not_before_s`` or later and is not too old.
-
-        Raises:
-            NotYetObserved: there is none; it was demanded.
-        """
-        if not self._has_list(kind, not_before_s, max_age_s):
-            self._demand(kind, not_before_s)
-
-    def _demand(self, kind: str, not_before_s: float) -> NoReturn:
-        self._poller.demand(kind, self._key, not_before_s)
-        if error := self._poller.error(kind):
-            raise error.with_traceback(None)
-        raise NotYetObserved(kind)
-
-    def _has_list(self, kind: str, not_before_s: float, max_age_s: float | None = None) -> bool:
-        began_s = self._poller.began_s(kind)
-        return began_s >= not_before_s and began_s != NEVER_S and self._is_young(kind, began_s, max_age_s)
-
-    def _unsettled_s(self, kind: str) -> float:
-        """Return the time before which a list cannot prove absence: the later of ``unproven_s`` and the last doubt."""
-        return max(self._owners.unproven_s(self._owner_id, kind), self._doubted_s(kind))
-
-    def _doubted_s(self, kind: str) -> float:
-        """Return when a resource that may be this owner's was last in doubt; doubts of other owners are ignored."""
-        return self._poller.doubted_s(kind, self._owner_id, may_adopt=self._is_taken_over)
-
-    def _expect_current(self, kind: str) -> None:
-        """Require complete knowledge of this owner's resources of a kind, newer than its last write."""
-        wrote_s = self._unsettled_s(kind)
-        pending = self._pending(kind)
-        is_certain = self._poller.began_s(kind) >= self._doubted_s(kind)
-        if self._owners.was_born_here(self._owner_id) and not self._is_taken_over and not pending and is_certain:
-            ids = [record.id for record in self._ledger.records_of_kind(kind)]
-            items = [self._poller.item(kind, id_) for id_ in ids]
-            items += self._poller.of_owner(kind, self._owner_id)
-            if all(item is not None and item.as_of_s >= wrote_s for item in items):
-                return
-        self._expect_list(kind, max([wrote_s, *(self._decided_s(each) for each in pending)]))
-
-    def _expect_nothing_late(self, kind: str) -> None:
-        """Require that every unanswered create of a kind is decided."""
-        if (decided_s := self._owners.decided_s(self._owner_id)) != NEVER_S:
-            self._expect_list(kind, decided_s)
-        until_s = self.pending_until(kind)
-        if until_s is None:
-            return
-        if self._started_s < until_s:
-            self._look_again(kind, max(self._pending(kind), key=lambda pending: pending.since_s))
-            raise NotYetObserved(kind)
-        for pending in self._pending(kind):
-            self._ledger.drop(pending.role)
 
 
 def _is_deleted(body: Body) -> bool:

@@ -1,8 +1,9 @@
-"""When an application credential expires, as Keystone reports it to the credential itself.
+"""When an application credential or a trust expires, as Keystone reports it to their own tokens.
 
 By Keystone's default policy the owner of an application credential may read it, and so may its own token, restricted or
-not. A credential with access rules, or another policy, may be refused: then its expiry is unknown. It never changes.
-Source: Identity API, "Show application credential details".
+not; trustor and trustee may read a trust. A credential with access rules, or another policy, may be refused: then its
+expiry is unknown. It never changes.
+Source: Identity API, "Show application credential details" and "Get trust" (OS-TRUST).
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z?")
 
 
 def path(access: AccessInfo) -> str | None:
-    """Return the path of the application credential that a token was issued for; None for other tokens."""
-    credential = getattr(access, "_application_credential", None)
-    ids = (access.user_id, credential.get("id") if isinstance(credential, dict) else None)
-    if not all(isinstance(each, str) and _ID.fullmatch(each) for each in ids):
-        return None
-    return f"/users/{ids[0]}/application_credentials/{ids[1]}"
+    """Return the path of the application credential or the trust that a token was issued for; None for other tokens."""
+    if trust := _id_of(getattr(access, "_trust", None)):
+        return f"/OS-TRUST/trusts/{trust}"
+    user, credential = _id_of({"id": access.user_id}), _id_of(getattr(access, "_application_credential", None))
+    return f"/users/{user}/application_credentials/{credential}" if user and credential else None
+
+
+def _id_of(part: object) -> str | None:
+    """Return the id in a part of a token, None if the cloud sent none."""
+    found = part.get("id") if isinstance(part, dict) else None
+    return found if isinstance(found, str) and _ID.fullmatch(found) else None
 
 
 def read(endpoint: Endpoint, credential_path: str) -> Any:
@@ -40,15 +46,16 @@ def read(endpoint: Endpoint, credential_path: str) -> Any:
 
 
 def parse(body: Any) -> float | None:
-    """Return the expiry in seconds since 1970, None for a credential that does not expire.
+    """Return the expiry in seconds since 1970, None for a credential or trust that does not expire.
 
     Raises:
         ValueError: the answer is not one of Keystone.
     """
-    credential = body.get("application_credential") if isinstance(body, dict) else None
-    if not isinstance(credential, dict) or "expires_at" not in credential:
-        raise ValueError("the answer has no application credential")
-    given = credential["expires_at"]
+    match body:
+        case {"application_credential": {"expires_at": given}} | {"trust": {"expires_at": given}}:
+            pass
+        case _:
+            raise ValueError("the answer has neither an application credential nor a trust")
     if given is None:
         return None
     if not isinstance(given, str) or not _TIME.fullmatch(given):

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-_SHARED: Final = ("load_balancer", "network", "router", "security_group")
-"""Kinds whose bodies do not show users: a duplicate is deleted only if it cannot be older than our create."""
+_SHARED: Final = ("load_balancer", "network", "router", "security_group", "server_group")
+"""Kinds whose bodies do not show all users: a duplicate is deleted only if it cannot be older than our create. The
+members of a server group lack servers that are about to be created in it."""
 _SLOW_TO_GO: Final = ("server", "volume", "load_balancer")
 
 

@@ -13,6 +13,7 @@ ROUTER: Final = "router"
 """Extension with routers and floating IPs."""
 TRUNK: Final = "trunk"
 TRUSTED_VIF: Final = "port-trusted-vif"
+REVISION_MATCH: Final = "revision-if-match"
 
 
 def is_there(cloud: Cloud, alias: str) -> bool:

@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 import requests
 import urllib3.exceptions
@@ -85,7 +86,21 @@ TABLE: Final = (
         "oslo.policy: also where the rule's own name has the word quota",
         words="^Policy doesn't",
     ),
+    Row(
+        (403,),
+        errors.ServerGroupFullError,
+        _NOVA_CREATE,
+        "compute",
+        "too many servers in group|server_group_members",
+    ),
     Row((403,), errors.QuotaExceededError, _NOVA_CREATE, "compute", r"quota|maximum number of|exceeded"),
+    Row(
+        (403,),
+        errors.QuotaExceededError,
+        "oslo_limit/exception.py ProjectOverLimit: Nova with unified limits",
+        "compute",
+        "is over a limit for",
+    ),
     Row((403,), errors.QuotaExceededError, "octavia/common/exceptions.py QuotaException", "load-balancer", "quota"),
     Row((413,), errors.QuotaExceededError, "Block Storage API: OverQuota is 413", "volume", "quota|limit|exceed"),
     Row((403, 413), errors.QuotaExceededError, "Image API: LimitExceeded, StorageQuotaFull", "image", "quota|limit"),
@@ -194,6 +209,13 @@ TABLE: Final = (
     Row((400, 422), errors.InvalidSpecError, "the request is malformed whenever it is sent"),
     Row((404, 410), errors.NotFoundError, "all services"),
     Row((409, 423), errors.ConflictError, "in use, busy, immutable for now, no free address"),
+    Row(
+        (412,),
+        errors.ConflictError,
+        "neutron/services/revisions/revision_plugin.py: changed since it was read",
+        "network",
+        "^RevisionNumberConstraintFailed",
+    ),
 )
 
 
@@ -312,6 +334,12 @@ def error_from_exception(error: Exception, *, method: str, service: str) -> Capo
     if method in ("GET", "HEAD") or was_never_sent(error):
         return errors.CloudUnavailableError(message)
     return errors.AmbiguousAnswerError(message)
+
+
+def is_of_login(error: BaseException) -> bool:
+    """Return whether an error is the Identity service's answer to a login."""
+    request = getattr(getattr(error, "response", None), "request", None)
+    return request is not None and request.method == "POST" and urlsplit(request.url).path.endswith("/auth/tokens")
 
 
 def was_never_sent(error: BaseException) -> bool:

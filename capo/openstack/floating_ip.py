@@ -5,7 +5,7 @@ Source: Networking API, "Floating IPs".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from capo.names import Stamp
 from capo.openstack import view
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
+from capo.openstack.resource_cache import Index, found_by
 
 _NAME_ANOTHER: Final = "Dissociate it, or name another one."
 
@@ -40,14 +41,28 @@ class FloatingIP(view.View):
         return self._project_id or self._tenant_id
 
 
-def with_address(address: str) -> Callable[[Body], bool]:
-    """Return the test for the floating IP with an address; for lists, so it creates no view."""
-    return lambda body: bool(body.get("floating_ip_address") == address)
+BY_ADDRESS: Final = Index(lambda body: [body.get("floating_ip_address")])
+BY_PORT: Final = Index(lambda body: [body["port_id"]] if body.get("port_id") else [])
+BY_ROUTER: Final = Index(lambda body: [body["router_id"]] if body.get("router_id") else [])
 
 
-def at_port(port_id: str) -> Callable[[Body], bool]:
-    """Return the test for floating IPs that are associated with a port; for lists, so it creates no view."""
-    return lambda body: bool(body.get("port_id") == port_id)
+def with_addresses(cloud_view: CloudView, *addresses: str, max_age_s: float | None = None) -> list[Body]:
+    """Return the listed floating IPs that have one of the addresses, whatever their owner.
+
+    Raises:
+        NotYetObserved: the list is missing or too old.
+    """
+    among = found_by(BY_ADDRESS, *addresses)
+    return cloud_view.list_matching("floating_ip", max_age_s=max_age_s, among=among)
+
+
+def at_port(cloud_view: CloudView, port_id: str) -> list[Body]:
+    """Return the listed floating IPs that are associated with a port, whatever their owner.
+
+    Raises:
+        NotYetObserved: the list is missing.
+    """
+    return cloud_view.list_matching("floating_ip", among=found_by(BY_PORT, port_id))
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,14 @@ def parse(clouds_yaml: bytes, cloud_name: str, cacert: bytes | None = None, regi
     Raises:
         IdentityError: a field is missing, unknown or not allowed; the message names it and contains no secret.
     """
-    entry = _entry(clouds_yaml, cloud_name)
+    return parse_entry(entry(entries(clouds_yaml), cloud_name), cloud_name, cacert, region)
+
+
+def parse_entry(entry: object, cloud_name: str, cacert: bytes | None = None, region: str | None = None) -> Credentials:
+    """Return the credentials of an entry that was read already; else as :func:`parse`."""
     where = f"clouds.yaml: cloud {cloud_name!r}"
+    if not isinstance(entry, dict):
+        raise IdentityError(f"{where} is not a mapping")
     bundle = _bundle(cacert)
     _refuse_files(entry, where, has_bundle=bundle is not None)
     # A profile that is not a string is not quoted: with aliases, a kilobyte of YAML expands without limit.
@@ -153,7 +159,12 @@ def _refuse_files(entry: Mapping[str, Any], where: str, *, has_bundle: bool) -> 
             raise IdentityError(f"{where}: {name} is a path of a file, which is not allowed; {hint}")
 
 
-def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:
+def entries(clouds_yaml: bytes) -> Mapping[str, object]:
+    """Return the entries of clouds.yaml by name.
+
+    Raises:
+        IdentityError: it is not such a file.
+    """
     if len(clouds_yaml) > MAX_CLOUDS_YAML:
         # Parsing a Secret of 1 MiB takes ten seconds of CPU time, which all reconciles share.
         raise IdentityError(f"clouds.yaml has more than {MAX_CLOUDS_YAML >> 10} KiB; keep the entries that are used")
@@ -167,13 +178,19 @@ def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:
     clouds = document.get("clouds") if isinstance(document, dict) else None
     if not isinstance(clouds, dict):
         raise IdentityError("clouds.yaml has no mapping `clouds`")
-    if cloud_name not in clouds:
-        known = ", ".join(sorted(map(_shown, clouds))[:_MAX_NAMED]) or "none"
+    return clouds
+
+
+def entry(entries: Mapping[str, object], cloud_name: str) -> object:
+    """Return an entry.
+
+    Raises:
+        IdentityError: there is none of this name.
+    """
+    if cloud_name not in entries:
+        known = ", ".join(sorted(map(_shown, entries))[:_MAX_NAMED]) or "none"
         raise IdentityError(f"clouds.yaml has no cloud {cloud_name!r}; it has: {known}")
-    entry = clouds[cloud_name]
-    if not isinstance(entry, dict):
-        raise IdentityError(f"clouds.yaml: cloud {cloud_name!r} is not a mapping")
-    return entry
+    return entries[cloud_name]
 
 
 def _shown(name: object) -> str:

@@ -23,6 +23,7 @@ class Image(View):
     id = text("id")
     architecture = text("hw_architecture")
     os_type = text("os_type")
+    os_distro = text("os_distro")
 
 
 def resolve(cloud: Cloud, wanted: ImageParam) -> str:

@@ -1,16 +1,18 @@
 """The kinds of OpenStack resources: where they are listed and deleted, and which field contains the owner's stamp.
 
 Source of the places: ADR 0001. Neutron refuses tags in a POST, so its kinds carry the stamp at the end of their
-description.
+description; server groups have neither, so that it is at the end of their name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from capo import names
+from capo.compact import Shape, shared
 from capo.json_types import Body
 from capo.names import Stamp
 
@@ -18,12 +20,32 @@ NOVA: Final = "2.69"
 """Microversion of all Compute calls: tags in the create (2.52), multi-attach volumes (2.60), and servers of a down cell
 are listed with the status UNKNOWN instead of being omitted (2.69). An older Nova is refused, see ``microversions.py``.
 """
+UNLINKED_PAGES: Final[Mapping[tuple[str, str], int]] = {("compute", "/os-server-groups"): 100}
+"""By service and path: lists that end at a configured limit without a link to the rest, and the number of resources in
+a page that indicates that. Nova's limit, ``max_limit``, is 1000 by default.
+"""
 CINDER: Final = "3.27"
 """Microversion of all Block Storage calls: Pike; the fields in use exist since 3.0."""
+
+COMMON: Final = (
+    "id",
+    "name",
+    "description",
+    "tags",
+    "status",
+    "provisioning_status",
+    "created",
+    "created_at",
+    "updated",
+    "device_owner",
+    "revision_number",
+)
+"""Fields that code reads of any kind."""
 
 TAGS: Final = "tags"
 DESCRIPTION: Final = "description"
 METADATA: Final = "metadata"
+NAME: Final = "name"
 
 
 @dataclass(frozen=True)
@@ -39,6 +61,8 @@ class ResourceKind:
         watched: fields whose change wakes the owner.
         vague_in_build: those of them that are ignored while the status is BUILD, such as the host.
         used_by: fields that show that something else uses the resource.
+        kept: the fields that are kept of a resource besides ``COMMON``, as paths such as ``image.id``; empty: all.
+            Reading another one raises. For kinds of which a project has thousands.
         age_factor: multiplies the permitted age of a list before it is repeated. Different numbers keep the lists from
             coinciding in one resync: with the list of servers once a minute, at most 15 in ten minutes.
         is_own_by_scope: the service lists the project's own resources without a project filter.
@@ -53,6 +77,7 @@ class ResourceKind:
     watched: tuple[str, ...]
     vague_in_build: tuple[str, ...] = ()
     used_by: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     detail: str = ""
     microversion: str | None = None
     delete_params: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +103,17 @@ class ResourceKind:
             return _stamp_among(body.get("tags") or ())
         if self.stamp_place == METADATA:
             return names.stamp_in((body.get("metadata") or {}).get(names.VOLUME_STAMP_KEY) or "")
-        return names.stamp_in(body.get("description") or "")
+        return names.stamp_in(body.get("name" if self.stamp_place == NAME else "description") or "")
+
+    def keep(self, body: Body) -> Body:
+        """Return what is kept of a resource."""
+        shape = self._shape
+        kept: Body = shape.keep(body) if shape else shared(body)
+        return kept
+
+    @cached_property
+    def _shape(self) -> Shape | None:
+        return Shape((*COMMON, *self.kept)) if self.kept else None
 
     def is_used(self, body: Body) -> bool:
         """Return whether something else uses the resource."""
@@ -150,6 +185,21 @@ SERVER: Final = ResourceKind(
         "OS-SRV-USG:launched_at",
     ),
     vague_in_build=("hostId",),
+    kept=(
+        "OS-EXT-STS:task_state",
+        "image.id",
+        "flavor.original_name",
+        "OS-SRV-USG:launched_at",
+        "hostId",
+        "OS-EXT-AZ:availability_zone",
+        "fault.message",
+        "fault.code",
+        "fault.created",
+        "addresses",
+        "metadata",
+        "os-extended-volumes:volumes_attached.id",
+        "os-extended-volumes:volumes_attached.delete_on_termination",
+    ),
     detail="/detail",
     microversion=NOVA,
     is_own_by_scope=True,
@@ -163,17 +213,82 @@ VOLUME: Final = ResourceKind(
     METADATA,
     ("status", "attachments"),
     used_by=("attachments",),
+    kept=("size", "metadata", "attachments.server_id"),
     detail="/detail",
     microversion=CINDER,
     is_own_by_scope=True,
 )
-PORT: Final = _neutron("port", "ports", "device_id", "fixed_ips", used_by=("device_id",), age_factor=2.0)
+SERVER_GROUP: Final = ResourceKind(
+    "server_group",
+    "compute",
+    "/os-server-groups",
+    "server_groups",
+    "server_group",
+    NAME,
+    ("members",),
+    used_by=("members",),
+    microversion=NOVA,
+    age_factor=1.5,
+    is_own_by_scope=True,
+)
+PORT: Final = _neutron(
+    "port",
+    "ports",
+    "device_id",
+    "fixed_ips",
+    used_by=("device_id",),
+    kept=(
+        "network_id",
+        "device_id",
+        "trunk_details",
+        "mac_address",
+        "fixed_ips.subnet_id",
+        "fixed_ips.ip_address",
+        "security_groups",
+        "allowed_address_pairs.ip_address",
+        "allowed_address_pairs.mac_address",
+        "port_security_enabled",
+        "admin_state_up",
+    ),
+    age_factor=2.0,
+)
 NETWORK: Final = _neutron("network", "networks", "subnets", age_factor=3.0)
 SUBNET: Final = _neutron("subnet", "subnets", "dns_nameservers", age_factor=4.0)
 ROUTER: Final = _neutron("router", "routers", "external_gateway_info", age_factor=5.0)
-SECURITY_GROUP: Final = _neutron("security_group", "security-groups")
+SECURITY_GROUP: Final = _neutron(
+    "security_group",
+    "security-groups",
+    kept=tuple(
+        f"security_group_rules.{name}"
+        for name in (
+            "id",
+            "direction",
+            "ethertype",
+            "protocol",
+            "port_range_min",
+            "port_range_max",
+            "remote_group_id",
+            "remote_ip_prefix",
+            "remote_address_group_id",
+        )
+    ),
+)
 FLOATING_IP: Final = _neutron(
-    "floating_ip", "floatingips", "port_id", "fixed_ip_address", key="floatingip", used_by=("port_id",)
+    "floating_ip",
+    "floatingips",
+    "port_id",
+    "fixed_ip_address",
+    key="floatingip",
+    used_by=("port_id",),
+    kept=(
+        "floating_ip_address",
+        "fixed_ip_address",
+        "port_id",
+        "router_id",
+        "floating_network_id",
+        "project_id",
+        "tenant_id",
+    ),
 )
 TRUNK: Final = _neutron("trunk", "trunks", "sub_ports")
 LOAD_BALANCER: Final = _octavia(
@@ -187,6 +302,7 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
     kind.name: kind
     for kind in (
         SERVER,
+        SERVER_GROUP,
         VOLUME,
         PORT,
         NETWORK,

@@ -16,15 +16,23 @@ from capo.json_types import Body, Json
 from capo.names import Stamp
 from capo.openstack import view
 from capo.openstack.cloud import Cloud
+from capo.openstack.octavia_providers import ROUND_ROBIN
+from capo.openstack.resource_cache import Index
 
 PROTOCOL: Final = "TCP"
-ROUND_ROBIN: Final = "ROUND_ROBIN"
-SOURCE_IP_PORT: Final = "SOURCE_IP_PORT"
-"""The algorithm that every provider supports; OVN supports no other."""
+WEIGHT: Final = 1
+"""The weight of a member that was created without one."""
 
 
 class _Child(view.View):
     id = view.text("id")
+
+
+class AdditionalVip(view.View):
+    """One more address of a load balancer."""
+
+    ip_address = view.text("ip_address")
+    subnet_id = view.text("subnet_id")
 
 
 class LoadBalancer(view.View):
@@ -32,12 +40,24 @@ class LoadBalancer(view.View):
 
     id = view.text("id")
     name = view.text("name")
+    description = view.text("description")
     provisioning_status = view.text("provisioning_status")
     provider = view.optional_text("provider")
     vip_address = view.text("vip_address")
+    vip_network_id = view.optional_text("vip_network_id")
     vip_port_id = view.optional_text("vip_port_id")
+    tags = view.texts("tags")
+    additional_vips = view.views(AdditionalVip, "additional_vips")
     _listeners = view.views(_Child, "listeners")
     _pools = view.views(_Child, "pools")
+
+    @property
+    def vip_addresses(self) -> list[str]:
+        """All its virtual addresses; the first is the one that others use unless they ask for another IP version.
+
+        A driver that ignores additional VIPs leaves them without an address.
+        """
+        return [self.vip_address, *(each.ip_address for each in self.additional_vips if each.ip_address)]
 
     @property
     def child_ids(self) -> set[str]:
@@ -52,6 +72,7 @@ class Member(view.View):
     address = view.text("address")
     provisioning_status = view.text("provisioning_status")
     tags = view.texts("tags")
+    weight = view.number("weight")
 
 
 class Listener(view.View):
@@ -60,12 +81,15 @@ class Listener(view.View):
     id = view.text("id")
     protocol_port = view.number("protocol_port")
     default_pool_id = view.optional_text("default_pool_id")
+    allowed_cidrs = view.texts("allowed_cidrs")
 
 
 class Pool(view.View):
     """A pool as Octavia shows it. Source: Load-balancing API v2, "Show Pool details"."""
 
     id = view.text("id")
+    provisioning_status = view.optional_text("provisioning_status")
+    updated_at = view.optional_text("updated_at")
     members = view.views(Member, "members")
     _monitor_id = view.optional_text("healthmonitor_id")
     _nested_monitor_id = view.optional_text("healthmonitor", "id")
@@ -144,6 +168,7 @@ class WantedLoadBalancer:
         vip_subnet_id: None lets Octavia choose one of the network.
         vip_address: None lets Neutron choose.
         provider: None is the cloud's default.
+        additional_vip_subnet_ids: other subnets of the VIP's network, in each of which it gets one more address.
     """
 
     stamp: Stamp
@@ -157,6 +182,7 @@ class WantedLoadBalancer:
     flavor_id: str | None = None
     availability_zone: str | None = None
     tags: Sequence[str] = ()
+    additional_vip_subnet_ids: Sequence[str] = ()
 
 
 def create(cloud: Cloud, wanted: WantedLoadBalancer) -> Body:
@@ -168,6 +194,16 @@ def create(cloud: Cloud, wanted: WantedLoadBalancer) -> Body:
 def list_all(cloud: Cloud) -> list[Body]:
     """Return every load balancer that the credentials can list, read from Octavia."""
     return cloud.list_all("load-balancer", "/lbaas/loadbalancers", "loadbalancers")
+
+
+def show(cloud: Cloud, load_balancer_id: str) -> Body:
+    """Return a load balancer, read from Octavia.
+
+    Raises:
+        NotFoundError: it does not exist.
+    """
+    body: Body = cloud.get("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}")["loadbalancer"]
+    return body
 
 
 def delete(cloud: Cloud, load_balancer_id: str) -> None:
@@ -193,6 +229,13 @@ def create_pool(cloud: Cloud, listener_id: str, wanted: WantedPool) -> Body:
     """Create the pool of a listener that has none, without its monitor."""
     pool = {**_pool(wanted), "listener_id": listener_id}
     body: Body = cloud.post("load-balancer", "/lbaas/pools", json={"pool": pool})["pool"]
+    return body
+
+
+def update_pool(cloud: Cloud, pool_id: str, changes: Mapping[str, Any]) -> Body:
+    """Change fields of a pool; return it."""
+    path = f"/lbaas/pools/{pool_id}"
+    body: Body = cloud.put("load-balancer", path, json={"pool": dict(changes)})["pool"]
     return body
 
 
@@ -247,6 +290,17 @@ def add_members(
     cloud.put("load-balancer", f"/lbaas/pools/{pool_id}/members", json=body, params={"additive_only": "true"})
 
 
+def update_member(cloud: Cloud, pool_id: str, member_id: str, changes: Mapping[str, Any]) -> Body:
+    """Change fields of a member; return it.
+
+    Raises:
+        ConflictError: the load balancer is busy.
+    """
+    path = f"/lbaas/pools/{pool_id}/members/{member_id}"
+    body: Body = cloud.put("load-balancer", path, json={"member": dict(changes)})["member"]
+    return body
+
+
 def delete_member(cloud: Cloud, pool_id: str, member_id: str) -> None:
     """Delete a member; succeed if it does not exist.
 
@@ -281,6 +335,7 @@ def request(wanted: WantedLoadBalancer) -> Body:
     optional = {
         "vip_subnet_id": wanted.vip_subnet_id,
         "vip_address": wanted.vip_address,
+        "additional_vips": [{"subnet_id": each} for each in wanted.additional_vip_subnet_ids],
         "provider": wanted.provider,
         "flavor_id": wanted.flavor_id,
         "availability_zone": wanted.availability_zone,
@@ -326,10 +381,11 @@ def _pool(wanted: WantedPool) -> Body:
 
 
 def _monitor(wanted: WantedHealthMonitor) -> Body:
-    return {"name": wanted.name, "type": "TCP", "tags": _tags(wanted.stamp, ()), **_monitor_numbers(wanted)}
+    return {"name": wanted.name, "type": "TCP", "tags": _tags(wanted.stamp, ()), **monitor_numbers(wanted)}
 
 
-def _monitor_numbers(wanted: WantedHealthMonitor) -> dict[str, int]:
+def monitor_numbers(wanted: WantedHealthMonitor) -> dict[str, int]:
+    """Return the numbers of a monitor by their names in Octavia's API."""
     return {
         "delay": wanted.delay_s,
         "timeout": wanted.timeout_s,
@@ -363,12 +419,19 @@ def listener_difference(wanted: WantedListener, found: Mapping[str, Any]) -> Jso
 
 def health_monitor_difference(wanted: WantedHealthMonitor, found: Mapping[str, Any]) -> Body:
     """Return the fields of a health monitor to change: its four numbers."""
-    return {name: value for name, value in _monitor_numbers(wanted).items() if found.get(name) != value}
+    return {name: value for name, value in monitor_numbers(wanted).items() if found.get(name) != value}
 
 
 def parent_ids(child: Mapping[str, Any]) -> set[str]:
     """Return the ids of the load balancers that a listener or a pool is in."""
-    return {parent["id"] for parent in child.get("loadbalancers") or ()}
+    return {parent["id"] for parent in child.get("loadbalancers") or () if parent.get("id")}
+
+
+BY_VIP_NETWORK: Final = Index(lambda body: [id_] if (id_ := LoadBalancer(body).vip_network_id) else [])
+BY_BALANCER: Final = Index(parent_ids)
+"""Finds the listeners and the pools of a load balancer."""
+BY_MEMBER: Final = Index(lambda pool: [each["id"] for each in pool.get("members") or () if each.get("id")])
+"""Finds the pool of a member."""
 
 
 def children(body: Mapping[str, Any]) -> Iterator[tuple[str, Body]]:

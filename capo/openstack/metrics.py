@@ -6,10 +6,18 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 REQUESTS: Final = Counter("capo_openstack_api_requests", "Requests to OpenStack.", ("request",))
 ERRORS: Final = Counter("capo_openstack_api_request_errors", "Requests to OpenStack that failed.", ("request",))
+RATE_LIMITED: Final = Counter(
+    "capo_openstack_api_rate_limited", "Requests to OpenStack that were answered with 429.", ("request",)
+)
+CLOUDS_FAILING: Final = Gauge(
+    "capo_clouds_failing",
+    "Clouds in use, one for all credentials that share lists, whose lists fail repeatedly; refused credentials do not "
+    "count.",
+)
 SECONDS: Final = Histogram("capo_openstack_api_request_duration_seconds", "Duration of requests.", ("request",))
 
 _RESOURCES: Final = {
@@ -19,6 +27,7 @@ _RESOURCES: Final = {
     "floatingips": "floatingip",
     "healthmonitors": "healthmonitor",
     "images": "image",
+    "limits": "limit",
     "listeners": "listener",
     "loadbalancers": "loadbalancer",
     "members": "member",
@@ -26,10 +35,12 @@ _RESOURCES: Final = {
     "os-availability-zone": "availability_zone",
     "os-interface": "interface",
     "os-keypairs": "keypair",
+    "os-quota-sets": "quota",
     "os-server-groups": "server_group",
     "pools": "pool",
     "ports": "port",
     "providers": "provider",
+    "quotas": "quota",
     "routers": "router",
     "security-group-rules": "security_group_rule",
     "security-groups": "security_group",

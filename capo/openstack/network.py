@@ -5,8 +5,9 @@ Source: Networking API, "Networks".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from api.v1beta2.network import NetworkParam
 from capo import names
@@ -24,6 +25,7 @@ class Network(view.View):
     """A network as Neutron shows it. Source: Networking API, "Show network details"."""
 
     subnet_ids = view.texts("subnets")
+    mtu = view.number("mtu")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,12 @@ class WantedNetwork:
 def create(cloud: Cloud, wanted: WantedNetwork) -> Body:
     """Create a network."""
     body: Body = cloud.post("network", "/networks", json=request(wanted))["network"]
+    return body
+
+
+def update(cloud: Cloud, network_id: str, changes: Mapping[str, Any]) -> Body:
+    """Change fields of a network; return it."""
+    body: Body = cloud.put("network", f"/networks/{network_id}", json={"network": dict(changes)})["network"]
     return body
 
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
+from capo.due_times import DueTimes
 from capo.openstack.resource_cache import NEVER_S
 
+_K = TypeVar("_K", bound=Hashable)
+
 REGISTRATION_S: Final = 1800.0
-"""Objects without a reconcile for this long no longer exist: each reconciles once per resync."""
+"""Objects without a reconcile for this long no longer exist, unless resyncs are rarer."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Owner:
     key: Hashable
     uid: str
     since_s: float
     decided_s: float
-    renewed_s: float
     was_born_here: bool = False
+    next_window_s: float = 0.0
+    """A window that begins with the next reconcile: the present one may still send a create."""
+    credential: str = ""
     wrote_s: dict[str, float] = field(default_factory=dict)
-    created: set[str] = field(default_factory=set)
+    created: frozenset[str] = frozenset()
 
 
 class Owners:
@@ -30,17 +35,21 @@ class Owners:
 
     Args:
         now: monotonic seconds, by which everything is counted.
+        kept_s: for how long an owner is registered without a reconcile.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
+    def __init__(self, now: Callable[[], float], kept_s: float = REGISTRATION_S) -> None:
+        self._now, self._kept_s = now, kept_s
         self._lock = threading.RLock()
         self._owners: dict[str, _Owner] = {}
+        self._by_key: dict[Hashable, set[str]] = {}
+        self._by_credential: dict[str, set[str]] = {}
+        self._renewed: DueTimes[str] = DueTimes()
 
     def __len__(self) -> int:
         return len(self._owners)
 
-    def register(
+    def register(  # noqa: PLR0913 - the facts of an object, each named at the one call
         self,
         owner_id: str,
         key: Hashable,
@@ -48,8 +57,9 @@ class Owners:
         uid: str = "",
         was_born_here: bool = False,
         unknown_writes_s: float = 0.0,
+        credential: str = "",
     ) -> None:
-        """Register an owner until half an hour after the last call.
+        """Register an owner until half an hour after the last call, or until three resyncs later if that is longer.
 
         Args:
             key: the key to wake for changes of resources with the owner's stamp.
@@ -57,36 +67,59 @@ class Owners:
                 proves nothing, because another manager may have acted for it.
             was_born_here: the owner id was generated just now, so that this process creates every resource that has it.
             unknown_writes_s: how long a create that another manager sent, and whose intent is lost, may take effect.
+            credential: fingerprint of the credentials that the object uses.
         """
         with self._lock:
             known, now_s = self._owners.get(owner_id), self._now()
+            if known is not None:
+                self._release(owner_id, known)
             if known is None or known.uid != uid:
-                known = _Owner(key, uid, now_s, now_s + unknown_writes_s, now_s, was_born_here)
+                known = _Owner(key, uid, now_s, now_s + unknown_writes_s, was_born_here)
                 self._owners[owner_id] = known
-            known.key, known.renewed_s = key, now_s
+            _begin_window(known, now_s)
+            known.key, known.credential = key, credential
+            self._by_key.setdefault(key, set()).add(owner_id)
+            self._by_credential.setdefault(credential, set()).add(owner_id)
+            self._renewed.set(owner_id, now_s)
 
     def remove(self, owner_id: str) -> Hashable | None:
         """Remove an owner; return its key if no other owner has that key, else None."""
         with self._lock:
-            known = self._owners.pop(owner_id, None)
+            if (known := self._owners.pop(owner_id, None)) is None:
+                return None
+            self._renewed.discard(owner_id)
+            self._release(owner_id, known)
             # A new object of the same name may use the same key.
-            return known.key if known and known.key not in self.keys() else None
+            return known.key if known.key not in self._by_key else None
 
-    def expired(self) -> list[str]:
-        """Return the owners without a recent reconcile, whose objects no longer exist."""
+    def _release(self, owner_id: str, known: _Owner) -> None:
+        _discard(self._by_key, known.key, owner_id)
+        _discard(self._by_credential, known.credential, owner_id)
+
+    def pop_expired(self) -> list[str]:
+        """Return, once, the owners without a recent reconcile: their objects no longer exist."""
         with self._lock:
-            oldest_s = self._now() - REGISTRATION_S
-            return [owner_id for owner_id, known in self._owners.items() if known.renewed_s < oldest_s]
+            return self._renewed.pop_until(self._now() - self._kept_s)
 
     def keys(self) -> set[Hashable]:
         """Return the keys of all owners."""
         with self._lock:
-            return {known.key for known in self._owners.values()}
+            return set(self._by_key)
+
+    def keys_of(self, credential: str) -> set[Hashable]:
+        """Return the keys of the owners that use the credentials of a fingerprint."""
+        with self._lock:
+            return {self._owners[each].key for each in self._by_credential.get(credential, ())}
+
+    def has_keys_of(self, credential: str) -> bool:
+        """Return whether any owner uses the credentials of a fingerprint."""
+        with self._lock:
+            return credential in self._by_credential
 
     def with_key(self, key: Hashable) -> set[str]:
         """Return the owners that have a key."""
         with self._lock:
-            return {owner_id for owner_id, known in self._owners.items() if known.key == key}
+            return set(self._by_key.get(key, ()))
 
     def key_of(self, owner_id: str) -> Hashable | None:
         """Return the key of an owner, None if it is not registered."""
@@ -102,12 +135,22 @@ class Owners:
             known = self._owners.get(owner_id)
             return known is not None and known.was_born_here
 
-    def distrust(self) -> None:
-        """Require a list that begins after now for every absence, also for owners that were born here."""
+    def distrust(self, window_s: float) -> None:
+        """Require a list that begins after now for every absence, also for owners that were born here.
+
+        Args:
+            window_s: how long a create whose intent is lost may take effect: no absence is proven before that.
+        """
         with self._lock:
             for known in self._owners.values():
-                known.was_born_here, known.since_s = False, self._now()
-                known.created.clear()
+                _forget_proofs(known, self._now())
+                known.next_window_s, known.decided_s = window_s, known.since_s + window_s
+
+    def distrust_key(self, key: Hashable) -> None:
+        """Require a list that begins after now for every absence of the owners that have a key."""
+        with self._lock:
+            for owner_id in self._by_key.get(key, ()):
+                _forget_proofs(self._owners[owner_id], self._now())
 
     def mark_written(self, owner_id: str, kind: str, roles: Iterable[str] = ()) -> None:
         """Record a write: earlier lists may lack its result.
@@ -118,7 +161,7 @@ class Owners:
         with self._lock:
             if known := self._owners.get(owner_id):
                 known.wrote_s[kind] = self._now()
-                known.created.update(roles)
+                known.created |= frozenset(roles)
 
     def has_created(self, owner_id: str, role: str) -> bool:
         """Return whether only creates of this process can have the owner's stamp for a role.
@@ -152,3 +195,20 @@ class Owners:
         with self._lock:
             known = self._owners.get(owner_id)
             return known.decided_s if known and known.decided_s > known.since_s else NEVER_S
+
+
+def _forget_proofs(known: _Owner, now_s: float) -> None:
+    known.was_born_here, known.since_s, known.created = False, now_s, frozenset()
+
+
+def _begin_window(known: _Owner, now_s: float) -> None:
+    """Count the window of lost intents from now, once: a reconcile of the owner begins."""
+    if known.next_window_s:
+        known.decided_s, known.next_window_s = now_s + known.next_window_s, 0.0
+
+
+def _discard(index: dict[_K, set[str]], value: _K, owner_id: str) -> None:
+    owners = index.get(value, set())
+    owners.discard(owner_id)
+    if not owners:
+        index.pop(value, None)

@@ -19,7 +19,9 @@ from capo.errors import InvalidSpecError
 from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack import extension, tags, view
-from capo.openstack.cloud import Cloud, Listing
+from capo.openstack.cloud import Cloud
+from capo.openstack.pages import Listing
+from capo.openstack.resource_cache import Index
 
 AT_ONCE: Final = 4
 """Concurrent requests that create ports on one network."""
@@ -30,6 +32,12 @@ class FixedIP(view.View):
     """An address of a port."""
 
     subnet_id = view.text("subnet_id")
+    ip_address = view.text("ip_address")
+
+
+class AddressPair(view.View):
+    """An allowed address pair of a port."""
+
     ip_address = view.text("ip_address")
 
 
@@ -45,6 +53,7 @@ class Port(view.View):
     trunk_details = view.optional_mapping("trunk_details")  # if it is the parent of a trunk
     fixed_ips = view.views(FixedIP, "fixed_ips")
     security_groups = view.texts("security_groups")
+    address_pairs = view.views(AddressPair, "allowed_address_pairs")
     port_security_enabled = view.flag("port_security_enabled")
     admin_state_up = view.flag("admin_state_up")
     created_at = view.optional_text("created_at")
@@ -53,6 +62,10 @@ class Port(view.View):
     def subnet_ids(self) -> set[str]:
         """The subnets in which it has an address."""
         return {each.subnet_id for each in self.fixed_ips}
+
+
+BY_DEVICE: Final = Index(lambda body: [device_id] if (device_id := Port(body).device_id) else [])
+BY_GROUP: Final = Index(lambda body: Port(body).security_groups)
 
 
 @dataclass(frozen=True)
@@ -117,9 +130,23 @@ def get(cloud: Cloud, port_id: str) -> Body:
     return body
 
 
-def update(cloud: Cloud, port_id: str, changes: Mapping[str, Any]) -> Body:
-    """Change fields of a port; return it."""
-    port: Body = cloud.put("network", f"/ports/{port_id}", json={"port": dict(changes)})["port"]
+def update(cloud: Cloud, found: Mapping[str, Any], changes: Mapping[str, Any]) -> Body:
+    """Change fields of a port; return it.
+
+    Args:
+        found: the port as it was read. Lists in ``changes`` were worked out from it, and replace what the port has.
+
+    Raises:
+        ConflictError: the port was changed since; nothing was done. A Neutron without the extension revision-if-match
+            does not notice that.
+
+    Source: Networking API, "Revision-based conditional updates".
+    """
+    condition, revision = {}, found.get("revision_number")
+    if revision is not None and extension.is_there(cloud, extension.REVISION_MATCH):
+        condition = {"If-Match": f"revision_number={revision}"}
+    path = f"/ports/{found['id']}"
+    port: Body = cloud.put("network", path, json={"port": dict(changes)}, headers=condition)["port"]
     return port
 
 

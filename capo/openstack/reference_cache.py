@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from capo import caches
-from capo.errors import NotFoundError
+from capo.errors import IdentityError, NotAuthorizedError, NotFoundError
 
 T = TypeVar("T")
 
@@ -50,7 +50,12 @@ class ReferenceCache:
                 self._make_room()
                 entry = self._entries[key] = _Entry()
         assert entry is not None  # noqa: S101 - for the type checker: is_mine covers None
-        return self._asked(key, entry, ask) if is_mine else entry.answer.result()
+        if is_mine:
+            return self._asked(key, entry, ask)
+        try:
+            return entry.answer.result()
+        except (IdentityError, NotAuthorizedError):
+            return ask()  # the other caller may have other credentials, and only those were refused
 
     def find(self, key: Hashable, ask: Callable[[], Sequence[T]], is_wanted: Callable[[T], bool]) -> T | None:
         """Return the first wanted item of a cached list; list again before it counts as missing.

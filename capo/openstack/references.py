@@ -45,7 +45,7 @@ class Reference:
         """
         item = cloud.poller.item(self.kind.name, resource_id)
         if item is not None and cloud.clock.now() - item.as_of_s <= RECENT_S:
-            return dict(item.body)
+            return item.body
         found: Body = cloud.lookups.get((self.kind.name, resource_id), lambda: self._asked(cloud, resource_id))
         return found
 
@@ -66,17 +66,13 @@ class Reference:
         found: list[Body] = cloud.lookups.get(self._question("all", params), lambda: self._listed(cloud, params))
         return found
 
-    def listed(self, cloud: Cloud, resource_id: str | None, wanted: NeutronFilter | None, **more: Any) -> list[Body]:
+    def listed(self, cloud: Cloud, resource_id: str | None, wanted: NeutronFilter | None) -> list[Body]:
         """Return what a reference names by lists alone: that a list lacks it proves more than a 404 of one resource.
-
-        Args:
-            more: fields that it must have besides.
 
         Raises:
             NotFoundError: complete lists have none; the kind's own subclass of it.
         """
-        query_ = {"id": resource_id} if resource_id else self.query(wanted)
-        return self.all(cloud, {**query_, **more})
+        return self.all(cloud, {"id": resource_id} if resource_id else self.query(wanted))
 
     def _question(self, wanted: str, params: Mapping[str, Any]) -> Hashable:
         return (self.kind.name, wanted, tuple(sorted((name, str(value)) for name, value in params.items())))

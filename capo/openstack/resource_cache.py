@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
+from capo.due_times import DueTimes
 from capo.json_types import Body
 from capo.names import Stamp
+from capo.openstack.invalidations import Invalidation, Invalidations
 from capo.openstack.kinds import ResourceKind
 
 DELETED: Final = "DELETED"
@@ -25,11 +27,13 @@ HURRY_S: Final = 0.3
 PATIENCE_S: Final = 600.0
 TIRED_S: Final = 30.0
 """Pause once all pollers have waited longer than ``PATIENCE_S``: what takes that long is usually stuck."""
+IDLE_S: Final = 60.0
+"""A server that vanished or stopped is detected within this time."""
 _GONE_KEPT_S: Final = 3600.0
 NEVER_S: Final = float("-inf")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Item:
     """One resource as last seen.
 
@@ -53,42 +57,15 @@ class Item:
         return state
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """Known resources of a kind at one moment.
+@dataclass(frozen=True, eq=False)
+class Index:
+    """A way to find the resources of a kind without walking through all of them.
 
     Args:
-        items: by id.
-        began_s: when the last complete list of everything began; what is not in ``items`` did not exist then.
-        unreadable: how many resources of a down Nova cell were listed without a name and tags.
+        values: returns by which values a resource is found; pure.
     """
 
-    items: Mapping[str, Item]
-    began_s: float
-    unreadable: int
-
-
-@dataclass(frozen=True)
-class Invalidation:
-    """Why a resource may or may not exist.
-
-    Args:
-        at_s: since when.
-        owners: those of the stamp, else those that may own it; empty if the owner is unknown.
-        is_stamped: the owner is from the stamp.
-    """
-
-    at_s: float
-    owners: frozenset[str] = frozenset()
-    is_stamped: bool = False
-
-    def concerns(self, owner_id: str, *, may_adopt: bool) -> bool:
-        """Return whether it may be a resource of this owner that a list does not show.
-
-        Args:
-            may_adopt: the owner adopts unstamped resources.
-        """
-        return not self.owners or owner_id in self.owners or (may_adopt and not self.is_stamped)
+    values: Callable[[Body], Iterable[Hashable]]
 
 
 @dataclass
@@ -102,22 +79,32 @@ class ResourceCache:
     seen_s: float = NEVER_S
     """When the last complete list began, also one of changes."""
     _by_owner: dict[str, set[str]] = field(default_factory=dict)
+    _indices: dict[Index, dict[Hashable, set[str]]] = field(default_factory=dict)
     _gone: dict[str, float] = field(default_factory=dict)
-    _doubted: dict[str, Invalidation] = field(default_factory=dict)
+    _doubted: Invalidations = field(default_factory=Invalidations)
     _ending: dict[str, float] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
-
-    def snapshot(self) -> Snapshot:
-        """Return the known resources; later changes do not alter the result."""
-        return Snapshot(dict(self.items), self.full_began_s, len(self._unreadable))
 
     def of_owner(self, owner: str) -> list[Item]:
         """Return the resources with an owner's stamp."""
         return [self.items[id_] for id_ in sorted(self._by_owner.get(owner, ()))]
 
+    def find(self, index: Index, value: Hashable) -> list[Item]:
+        """Return the resources that an index shows for a value; the first call builds it."""
+        if index not in self._indices:
+            self._indices[index] = {}
+            for id_, item in self.items.items():
+                self._enter(index, id_, item.body)
+        return [self.items[id_] for id_ in sorted(self._indices[index].get(value, ()))]
+
     def as_of_s(self, item: Item) -> float:
         """Return how current an item is: a list of changes without it confirmed it."""
         return max(item.as_of_s, self.seen_s)
+
+    @property
+    def unreadable(self) -> int:
+        """How many resources of the last list had no name and tags."""
+        return len(self._unreadable)
 
     def size(self) -> int:
         """Return how many resources have an entry of any kind."""
@@ -130,8 +117,8 @@ class ResourceCache:
     def upsert(self, body: Body, now_s: float) -> None:
         """Record the answer of our own write, or of a GET."""
         self._gone.pop(body["id"], None)
-        self._doubted.pop(body["id"], None)
-        self._put(body["id"], body, now_s)
+        self._doubted.remove(body["id"])
+        self._put(body["id"], self.kind.keep(body), now_s)
 
     def forget(self, resource_id: str, now_s: float) -> None:
         """Record that a resource is proven gone; lists that began before do not restore it."""
@@ -153,7 +140,7 @@ class ResourceCache:
             doubt = replace(before, at_s=now_s, owners=known)
         else:
             doubt = Invalidation(now_s, frozenset(owners))
-        self._doubted[resource_id] = doubt
+        self._doubted.set(resource_id, doubt)
 
     def end(self, resource_id: str, now_s: float) -> None:
         """Record that the cloud accepted a deletion; a later complete list without the resource confirms it."""
@@ -170,8 +157,12 @@ class ResourceCache:
 
     def doubted_s(self, owner_id: str, *, may_adopt: bool) -> float:
         """Return when a resource that may be an owner's was last in doubt: earlier lists prove no absence of it."""
-        concerning = (each for each in self._doubted.values() if each.concerns(owner_id, may_adopt=may_adopt))
+        concerning = self._doubted.concerning(owner_id, may_adopt=may_adopt)
         return max((each.at_s for each in concerning), default=NEVER_S)
+
+    def has_doubts(self, owner_id: str) -> bool:
+        """Return whether a resource of an owner is in doubt, which no complete list has settled since."""
+        return any(each.at_s >= self.full_began_s for each in self._doubted.of(owner_id))
 
     def take_all(self, bodies: Iterable[Body], began_s: float) -> set[str]:
         """Apply a complete list of everything; return the ids of what changed, appeared or vanished."""
@@ -179,11 +170,14 @@ class ResourceCache:
         listed = {body["id"]: body for body in bodies}
         changed = self._take(listed, began_s)
         for id_, item in before.items():
-            if id_ not in listed and item.as_of_s < began_s:
-                self._drop(id_)
-                changed.add(id_)
-                if self._ending.get(id_, began_s) < began_s:
-                    self._gone[id_] = began_s
+            ending_s = self._ending.get(id_)
+            # Kept if its deletion was accepted while the list was under way: the next list confirms that.
+            if id_ in listed or item.as_of_s >= began_s or (ending_s is not None and ending_s >= began_s):
+                continue
+            self._drop(id_)
+            changed.add(id_)
+            if ending_s is not None:
+                self._gone[id_] = began_s
         # What was in doubt is proven absent now: its owner is woken for that.
         doubted = {id_ for id_, doubt in self._doubted.items() if self.full_began_s <= doubt.at_s < began_s}
         changed |= doubted - listed.keys()
@@ -191,8 +185,8 @@ class ResourceCache:
         self._unreadable = unnamed - before.keys()
         self.full_began_s = self.seen_s = began_s
         self._gone = _recent(self._gone, began_s)
-        kept = _recent({id_: doubt.at_s for id_, doubt in self._doubted.items()}, began_s)
-        self._doubted = {id_: self._doubted[id_] for id_ in kept}
+        for id_ in [id_ for id_, doubt in self._doubted.items() if began_s - doubt.at_s >= _GONE_KEPT_S]:
+            self._doubted.remove(id_)
         self._ending = _recent(self._ending, began_s)
         return changed
 
@@ -216,11 +210,14 @@ class ResourceCache:
             if newer_s >= began_s or is_nobodys:
                 continue
             self._gone.pop(id_, None)
-            self._doubted.pop(id_, None)
-            new = self._completed(body, old)
+            self._doubted.remove(id_)
+            new = self.kind.keep(self._completed(body, old))
             if old is None or self.kind.seen_as(old.body) != self.kind.seen_as(new):
                 changed.add(id_)
-            self._put(id_, new, began_s)
+            if old is not None and old.body == new:
+                self.items[id_] = replace(old, as_of_s=began_s)
+            else:
+                self._put(id_, new, began_s)
         return changed
 
     def _completed(self, body: Body, old: Item | None) -> Body:
@@ -237,14 +234,65 @@ class ResourceCache:
         self.items[id_] = item
         if item.stamp:
             self._by_owner.setdefault(item.stamp.owner, set()).add(id_)
+        for index in self._indices:
+            self._enter(index, id_, body)
+
+    def _enter(self, index: Index, id_: str, body: Body) -> None:
+        for value in index.values(body):
+            self._indices[index].setdefault(value, set()).add(id_)
 
     def _drop(self, id_: str) -> None:
-        item = self.items.pop(id_, None)
-        if item and item.stamp:
-            owned = self._by_owner[item.stamp.owner]
-            owned.discard(id_)
-            if not owned:
-                del self._by_owner[item.stamp.owner]
+        if (item := self.items.pop(id_, None)) is None:
+            return
+        if item.stamp:
+            _remove(self._by_owner, item.stamp.owner, id_)
+        for index, members in self._indices.items():
+            for value in set(index.values(item.body)):
+                _remove(members, value, id_)
+
+
+Selection = Callable[[ResourceCache], Iterable[Item]]
+"""Returns some of the resources of a kind."""
+
+
+def everything(cache: ResourceCache) -> Iterable[Item]:
+    """Return all resources."""
+    return cache.items.values()
+
+
+def nothing(_cache: ResourceCache) -> Iterable[Item]:
+    """Return no resource: the list of the kind alone matters."""
+    return ()
+
+
+def with_ids(ids: Iterable[str]) -> Selection:
+    """Return the selection of the resources with these ids."""
+    return lambda cache: [cache.items[id_] for id_ in ids if id_ in cache.items]
+
+
+def found_by(index: Index, *values: Hashable) -> Selection:
+    """Return the selection of the resources that an index shows for any of the values."""
+    return lambda cache: {item.body["id"]: item for value in values for item in cache.find(index, value)}.values()
+
+
+def either(*selections: Selection) -> Selection:
+    """Return the selection of the resources that are in any of the selections."""
+    return lambda cache: {item.body["id"]: item for each in selections for item in each(cache)}.values()
+
+
+def _name(body: Body) -> list[str]:
+    """Return the name of a resource, nothing if it has none."""
+    name = body.get("name")
+    return [name] if isinstance(name, str) and name else []
+
+
+BY_NAME: Final = Index(_name)
+
+
+def _remove(index: dict[Any, set[str]], value: Hashable, id_: str) -> None:
+    index[value].discard(id_)
+    if not index[value]:
+        del index[value]
 
 
 def _recent(noted: Mapping[str, float], now_s: float) -> dict[str, float]:
@@ -261,9 +309,12 @@ class Schedule:
     """When a kind is listed next, and for which keys."""
 
     demands: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
-    """Key -> (not before, when to list)."""
-    polls: dict[Hashable, float] = field(default_factory=dict)
-    """Key -> until when its resources are polled."""
+    """Key -> (not before, when to list); changed by :meth:`demand` and :meth:`settle`."""
+    _demanded: DueTimes[Hashable] = field(default_factory=DueTimes)
+    polls: DueTimes[Hashable] = field(default_factory=DueTimes)
+    """Key -> until when its resources are polled; changed by :meth:`poll`, :meth:`end_poll` and :meth:`end_polls`."""
+    _newest: DueTimes[Hashable] = field(default_factory=DueTimes)
+    """Key -> when it began to poll, negated: the first one is the last to have begun."""
     paused: dict[Hashable, float] = field(default_factory=dict)
     """Key -> when its poll ended; if it polls again at once it keeps its start time."""
     since: dict[Hashable, float] = field(default_factory=dict)
@@ -284,9 +335,57 @@ class Schedule:
     failures: int = 0
     is_running: bool = False
 
+    def demand(self, key: Hashable, not_before_s: float, at_s: float) -> None:
+        """Record or replace the demand of a key."""
+        self.demands[key] = (not_before_s, at_s)
+        self._demanded.set(key, at_s)
+
+    def settle(self, key: Hashable) -> None:
+        """Remove the demand of a key."""
+        self.demands.pop(key, None)
+        self._demanded.discard(key)
+
+    def poll(self, key: Hashable, until_s: float) -> None:
+        """Record or prolong the poll of a key, whose begin is known."""
+        self.polls.set(key, until_s)
+        self._newest.set(key, -self.since[key])
+
+    def end_poll(self, key: Hashable, now_s: float) -> None:
+        """End the poll of a key, if it has one."""
+        if key in self.polls:
+            self.polls.discard(key)
+            self._rest(key, now_s)
+
+    def end_polls(self, now_s: float) -> set[Hashable]:
+        """End the polls whose time is over; return their keys."""
+        over = set(self.polls.pop_until(now_s))
+        for key in over:
+            self._rest(key, now_s)
+        return over
+
+    def _rest(self, key: Hashable, now_s: float) -> None:
+        self._newest.discard(key)
+        self.paused[key] = now_s
+
+    def leave(self, key: Hashable) -> None:
+        """Remove all that is known of a key."""
+        self.settle(key)
+        self.polls.discard(key)
+        self._newest.discard(key)
+        self.paused.pop(key, None)
+        self.since.pop(key, None)
+        self.tracked.discard(key)
+
+    def due_s(self, now_s: float) -> float:
+        """Return when the next list must begin; infinite if none is requested."""
+        polled_s = self.began_s + self.pause_s(now_s) if self.polls else float("inf")
+        tracked_s = self.began_s + IDLE_S if self.tracked else float("inf")
+        return max(min(self._demanded.first_s(), *self.looks, polled_s, tracked_s), self.retry_s)
+
     def pause_s(self, now_s: float) -> float:
         """Return the pause until the next list for pollers."""
-        if all(now_s - self.since.get(key, now_s) > PATIENCE_S for key in self.polls):
+        newest_s = -self._newest.first_s()
+        if now_s - newest_s > PATIENCE_S:
             return TIRED_S
         return self.period_s if self.hurry_s is None else min(self.hurry_s, self.period_s)
 

@@ -25,6 +25,7 @@ _REFERENCE: Final = Reference(kinds.ROUTER, RouterNotFoundError)
 class Router(view.View):
     """A router as Neutron shows it. Source: Networking API, "Show router details"."""
 
+    gateway_network_id = view.optional_text("external_gateway_info", "network_id")
     external_fixed_ips = view.views(FixedIP, "external_gateway_info", "external_fixed_ips")
 
 

@@ -8,8 +8,9 @@ stored and what counts as equal.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -49,6 +50,9 @@ _NAMES: Final[Mapping[str, str]] = {
 class SecurityGroup(view.View):
     """A security group as Neutron shows it. Source: Networking API, "Show security group"."""
 
+    id = view.text("id")
+    name = view.text("name")
+    description = view.text("description")
     rules = view.objects("security_group_rules")
 
 
@@ -122,6 +126,16 @@ def create_all(cloud: Cloud, wanted: Sequence[WantedSecurityGroup]) -> list[Body
     return [by_stamp[body["description"]] for body in bodies]
 
 
+def get(cloud: Cloud, group_id: str) -> Body:
+    """Return a group, read from Neutron.
+
+    Raises:
+        NotFoundError: it does not exist.
+    """
+    body: Body = cloud.get("network", f"/security-groups/{group_id}")["security_group"]
+    return body
+
+
 def delete(cloud: Cloud, group_id: str) -> None:
     """Delete a group with its rules; succeed if it does not exist.
 
@@ -153,12 +167,20 @@ def delete_rule(cloud: Cloud, rule_id: str) -> None:
 
 
 def update_rules(cloud: Cloud, body: Mapping[str, Any], wanted: Iterable[Rule]) -> Body:
-    """Replace the rules of a group, creating new ones before deleting old ones; return the updated group.
+    """Replace the rules of a group; return the updated group.
 
     Args:
         body: the group with its current rules.
     """
-    change = rule_difference(wanted, body["security_group_rules"])
+    return change_rules(cloud, body, rule_difference(wanted, body["security_group_rules"]))
+
+
+def change_rules(cloud: Cloud, body: Mapping[str, Any], change: Difference) -> Body:
+    """Change the rules of a group, creating new ones before deleting old ones; return the updated group.
+
+    Args:
+        body: the group with its current rules.
+    """
     made = create_rules(cloud, body["id"], change.missing)
     for rule_id in change.surplus_ids:
         delete_rule(cloud, rule_id)
@@ -200,6 +222,65 @@ def rule_difference(wanted: Iterable[Rule], found: Iterable[Mapping[str, Any]]) 
     missing = [rule for stored, rule in reversed(wants.items()) if stored not in has]
     surplus = [rule_id for stored, rule_id in has.items() if stored not in wants]
     return Difference(tuple(missing), tuple(surplus))
+
+
+class Merge(NamedTuple):
+    """What is left of the difference from wanted rules when external changes are kept.
+
+    Args:
+        edits: of the spec since the rules were applied last.
+        removed: rules that were applied and are missing.
+        added: rules of the group that were never applied.
+    """
+
+    edits: Difference
+    removed: tuple[Rule, ...]
+    added: tuple[Mapping[str, Any], ...]
+
+
+def merge(wanted: Iterable[Rule], found: Iterable[Mapping[str, Any]], applied: Collection[str] | None) -> Merge:
+    """Separate edits from external changes.
+
+    Args:
+        applied: digests of the rules that were applied last. None: unknown, then nothing is deleted, unless the group
+            has Neutron's two default rules alone.
+    """
+    wanted, found = tuple(wanted), tuple(found)
+    difference = rule_difference(wanted, found)
+    if applied is None and all(map(_is_default, found)):
+        return Merge(difference, (), ())
+    known = frozenset(applied or ())
+    surplus = [rule for rule in found if str(rule["id"]) in difference.surplus_ids]
+    outdated = [rule for rule in surplus if _digest(_of_found(rule)) in known]
+    missing = tuple(rule for rule in difference.missing if _digest(_of_wanted(rule)) not in known)
+    edits = Difference(missing, tuple(str(rule["id"]) for rule in outdated))
+    removed = tuple(rule for rule in difference.missing if rule not in missing)
+    return Merge(edits, removed, tuple(rule for rule in surplus if rule not in outdated))
+
+
+def _is_default(rule: Mapping[str, Any]) -> bool:
+    """Return whether a rule is one of the two that Neutron adds to new groups: all egress of an IP version."""
+    return _of_found(rule)[2:] == (None,) * 6 and rule["direction"] == "egress"
+
+
+def digests(rules: Iterable[Rule]) -> tuple[str, ...]:
+    """Return a short text for each rule, sorted; rules that Neutron stores alike have the same."""
+    return tuple(sorted({_digest(_of_wanted(rule)) for rule in rules}))
+
+
+def _digest(rule: _Stored) -> str:
+    return hashlib.sha256("\0".join(map(str, rule)).encode()).hexdigest()[:12]
+
+
+def in_words(rule: Rule | Mapping[str, Any]) -> str:
+    """Return a rule in a few words, such as ``ingress IPv4 tcp 22 192.0.2.0/24``."""
+    stored = _of_wanted(rule) if isinstance(rule, Rule) else _of_found(rule)
+    low, high = stored.port_range_min, stored.port_range_max
+    ports = f"{low}" if low == high else f"{low}-{high}"
+    remote = stored.remote_group_id or stored.remote_ip_prefix or stored.remote_address_group_id or "any"
+    protocol = stored.protocol or "any"
+    parts = (stored.direction, stored.ethertype, protocol, "" if low is None else ports, remote)
+    return " ".join(part for part in parts if part)
 
 
 def _of_wanted(rule: Rule) -> _Stored:
@@ -260,8 +341,9 @@ def listed(cloud: Cloud, wanted: SecurityGroupParam) -> list[str]:
     Raises:
         SecurityGroupNotFoundError: the lists have none.
     """
-    of_project = {} if wanted.id else {"project_id": cloud.project_id}
-    return [str(group["id"]) for group in _REFERENCE.listed(cloud, wanted.id, wanted.filter, **of_project)]
+    if wanted.id:
+        return [str(group["id"]) for group in _REFERENCE.listed(cloud, wanted.id, None)]
+    return [str(group["id"]) for group in _REFERENCE.all(cloud, _query(cloud, wanted))]
 
 
 def resolve(cloud: Cloud, wanted: Iterable[SecurityGroupParam]) -> list[str]:
@@ -275,6 +357,10 @@ def resolve(cloud: Cloud, wanted: Iterable[SecurityGroupParam]) -> list[str]:
         if param.id:
             ids.append(param.id)
             continue
-        query = {"project_id": cloud.project_id, **_REFERENCE.query(param.filter)}
-        ids += [str(group["id"]) for group in _REFERENCE.all(cloud, query)]
+        ids += [str(group["id"]) for group in _REFERENCE.all(cloud, _query(cloud, param))]
     return list(dict.fromkeys(ids))
+
+
+def _query(cloud: Cloud, wanted: SecurityGroupParam) -> dict[str, Any]:
+    """Return a filter as a query for groups of the project, unless the filter names another project."""
+    return {"project_id": cloud.project_id, **_REFERENCE.query(wanted.filter)}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import quote
 
 from capo.errors import InvalidSpecError
 from capo.json_types import Body
@@ -166,6 +167,23 @@ def force_delete(cloud: Cloud, server_id: str) -> None:
     Source: Compute API, "Force-Delete Server"; ``reclaim_instance_interval`` of nova.conf.
     """
     cloud.post("compute", f"/servers/{server_id}/action", json={"forceDelete": None}, microversion=NOVA)
+
+
+def set_metadata(cloud: Cloud, server_id: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Set keys of a server's metadata, keeping other keys; return all of it.
+
+    Source: Compute API, "Create or Update Metadata Items".
+    """
+    answer = cloud.post("compute", f"/servers/{server_id}/metadata", json={"metadata": dict(values)}, microversion=NOVA)
+    return {str(key): str(value) for key, value in answer["metadata"].items()}
+
+
+def add_tag(cloud: Cloud, server_id: str, tag: str) -> None:
+    """Add a tag to a server, which may have it.
+
+    Source: Compute API, "Add a Single Tag".
+    """
+    cloud.put("compute", f"/servers/{server_id}/tags/{quote(tag, safe='')}", microversion=NOVA)
 
 
 def failed_request_id(cloud: Cloud, server_id: str, *, since: str) -> str | None:

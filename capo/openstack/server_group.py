@@ -1,14 +1,65 @@
-"""Nova server groups: looked up, never created.
+"""Nova server groups: those of users, which are looked up, and those of clusters, which are created.
 
 Source: Compute API, "Server groups".
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from api.v1beta2.server import ServerGroupParam
 from capo.errors import AmbiguousMatchError, InvalidSpecError, ServerGroupNotFoundError
+from capo.json_types import Body
+from capo.openstack import view
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import NOVA
+
+
+class ServerGroup(view.View):
+    """A server group as Nova shows it: servers that are being built are members, deleted ones are not."""
+
+    id = view.text("id")
+    name = view.text("name")
+    members = view.optional_texts("members")
+
+
+@dataclass(frozen=True)
+class WantedServerGroup:
+    """A server group to create.
+
+    Args:
+        name: with the stamp at its end.
+    """
+
+    name: str
+    policy: Literal["soft-anti-affinity", "anti-affinity"]
+
+
+def create(cloud: Cloud, wanted: WantedServerGroup) -> Body:
+    """Create a server group without members."""
+    body: Body = cloud.post("compute", "/os-server-groups", json=request(wanted), microversion=NOVA)["server_group"]
+    return body
+
+
+def show(cloud: Cloud, group_id: str) -> Body:
+    """Return a server group as Nova shows it now.
+
+    Raises:
+        NotFoundError: it does not exist.
+    """
+    body: Body = cloud.get("compute", f"/os-server-groups/{group_id}", microversion=NOVA)["server_group"]
+    return body
+
+
+def delete(cloud: Cloud, group_id: str) -> None:
+    """Delete a group; succeed if it does not exist. Nova deletes groups with members, too: the caller checks that."""
+    cloud.remove("compute", f"/os-server-groups/{group_id}", microversion=NOVA)
+
+
+def request(wanted: WantedServerGroup) -> Body:
+    """Return the body of the create."""
+    return {"server_group": {"name": wanted.name, "policy": wanted.policy}}
 
 
 def resolve(cloud: Cloud, wanted: ServerGroupParam) -> str:

@@ -18,6 +18,7 @@ from capo.names import Stamp
 from capo.openstack import kinds, references, view
 from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
+from capo.openstack.resource_cache import Index
 
 _REFERENCE: Final = Reference(kinds.SUBNET, SubnetNotFoundError)
 
@@ -28,6 +29,10 @@ class Subnet(view.View):
     id = view.text("id")
     network_id = view.text("network_id")
     cidr = view.text("cidr")
+    dns_nameservers = view.texts("dns_nameservers")
+
+
+BY_NETWORK: Final = Index(lambda body: [Subnet(body).network_id])
 
 
 @dataclass(frozen=True)
@@ -35,16 +40,27 @@ class WantedSubnet:
     """A subnet to create.
 
     Args:
+        cidr: empty takes one from the pool.
         allocation_pools: first and last address of each; empty lets Neutron choose.
+        ip_version: 4 or 6; None derives it from the CIDR.
+        pool_id: the subnet pool to take a CIDR from.
+        prefix_length: of that CIDR; None is the pool's default.
+        ipv6_address_mode: how Neutron assigns addresses; None for IPv4, and for addresses that it only records.
+        ipv6_ra_mode: what the router advertises; None for nothing.
     """
 
     stamp: Stamp
     name: str
     network_id: str
-    cidr: str
+    cidr: str = ""
     description: str = ""
     dns_nameservers: Sequence[str] = ()
     allocation_pools: Sequence[tuple[str, str]] = ()
+    ip_version: int | None = None
+    pool_id: str | None = None
+    prefix_length: int | None = None
+    ipv6_address_mode: str | None = None
+    ipv6_ra_mode: str | None = None
 
 
 def create(cloud: Cloud, wanted: WantedSubnet) -> Body:
@@ -74,22 +90,32 @@ def request(wanted: WantedSubnet) -> Body:
     Raises:
         InvalidSpecError: the CIDR is invalid.
     """
-    try:
-        version = ipaddress.ip_network(wanted.cidr, strict=False).version
-    except ValueError as error:
-        raise InvalidSpecError(f"subnet {wanted.name}: {error}") from error
     pools = [{"start": first, "end": last} for first, last in wanted.allocation_pools]
+    optional = {
+        "cidr": wanted.cidr,
+        "subnetpool_id": wanted.pool_id,
+        "prefixlen": wanted.prefix_length,
+        "dns_nameservers": list(wanted.dns_nameservers),
+        "allocation_pools": pools,
+        "ipv6_address_mode": wanted.ipv6_address_mode,
+        "ipv6_ra_mode": wanted.ipv6_ra_mode,
+    }
     return {
         "subnet": {
             "name": wanted.name,
             "description": names.stamped(wanted.description, wanted.stamp),
             "network_id": wanted.network_id,
-            "ip_version": version,
-            "cidr": wanted.cidr,
-            **({"dns_nameservers": list(wanted.dns_nameservers)} if wanted.dns_nameservers else {}),
-            **({"allocation_pools": pools} if pools else {}),
+            "ip_version": wanted.ip_version or _version(wanted),
+            **{name: value for name, value in optional.items() if value},
         }
     }
+
+
+def _version(wanted: WantedSubnet) -> int:
+    try:
+        return ipaddress.ip_network(wanted.cidr, strict=False).version
+    except ValueError as error:
+        raise InvalidSpecError(f"subnet {wanted.name}: {error}") from error
 
 
 def difference(wanted: WantedSubnet, found: Mapping[str, Any]) -> Body:

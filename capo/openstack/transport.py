@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 LARGE_AT_ONCE: Final = 3
 """How many answers of the largest size are in memory at once, each of another host."""
+TOKENS_PATH: Final = "/auth/tokens"
 _V6: Final = logging.INFO - 6
 
 
@@ -79,6 +81,7 @@ class HttpSession(requests.Session):
         kwargs.setdefault("proxies", self._proxies_of(str(url)))
         name = metrics.request_name(method, url)
         metrics.REQUESTS.labels(name).inc()
+        rate_limited = metrics.RATE_LIMITED.labels(name)
         began_s, status = time.perf_counter(), 0
         try:
             response = super().request(method, url, *args, **kwargs)
@@ -91,9 +94,30 @@ class HttpSession(requests.Session):
             metrics.SECONDS.labels(name).observe(seconds)
             if status == 0 or metrics.is_failure(method, status):
                 metrics.ERRORS.labels(name).inc()
+            if status == HTTPStatus.TOO_MANY_REQUESTS:
+                rate_limited.inc()
             if log.isEnabledFor(_V6):
                 fields = {"request": name, "method": method, "path": urlsplit(url).path, "status": status}
                 log.log(_V6, "OpenStack request", extra={**fields, "seconds": round(seconds, 3)})
+
+
+class ReadOnlyError(RuntimeError):
+    """A session that only reads was asked to write: a fault of the program, and nothing was sent."""
+
+
+class ReadOnlySession(HttpSession):
+    """A session that sends nothing but reads, and requests for tokens."""
+
+    def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
+        """Send a read.
+
+        Raises:
+            ReadOnlyError: it is none.
+        """
+        is_login = method == "POST" and urlsplit(str(url)).path.endswith(TOKENS_PATH)
+        if method not in ("GET", "HEAD") and not is_login:
+            raise ReadOnlyError(f"{method} {urlsplit(str(url)).path}: not sent, this session only reads")
+        return super().request(method, url, *args, **kwargs)
 
 
 class HttpSessions:
@@ -102,10 +126,18 @@ class HttpSessions:
     Args:
         ca_certs: PEM file for endpoints without a bundle of their own; empty means the system's certificates.
         uses_proxies: whether the proxies of the environment are used.
+        kind: class of the sessions.
     """
 
-    def __init__(self, limits: Limits, ca_certs: str = "", *, uses_proxies: bool = False) -> None:
-        self._limits = limits
+    def __init__(
+        self,
+        limits: Limits,
+        ca_certs: str = "",
+        *,
+        uses_proxies: bool = False,
+        kind: type[HttpSession] = HttpSession,
+    ) -> None:
+        self._limits, self._kind = limits, kind
         self._proxies_of = proxies_of_environment if uses_proxies else no_proxies
         self._shares = AnswerMemory(LARGE_AT_ONCE * limits.max_bytes, limits.max_bytes)
         self._ca_certs = ca_certs
@@ -120,7 +152,7 @@ class HttpSessions:
             session = self._sessions.get(key)
             if session is None:
                 context = self._context(credentials)
-                session = HttpSession(context, self._limits, self._shares, proxies_of=self._proxies_of)
+                session = self._kind(context, self._limits, self._shares, proxies_of=self._proxies_of)
                 self._sessions[key] = session
             return session
 

@@ -5,7 +5,9 @@ Source: Block Storage API v3, "Volumes"; volumes have no tags, so the stamp is i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from capo import names
 from capo.json_types import Body
@@ -26,7 +28,13 @@ class Volume(view.View):
     name = view.text("name")
     status = view.text("status")
     size_gib = view.number("size")
+    _metadata = view.optional_mapping("metadata")
     _attachments = view.views(_Attachment, "attachments")
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its metadata, of which every key is data."""
+        return self._metadata or {}
 
     @property
     def server_ids(self) -> set[str]:
@@ -56,6 +64,16 @@ class WantedVolume:
 def create(cloud: Cloud, wanted: WantedVolume) -> Body:
     """Create a volume; it is not usable until its status is ``available``."""
     body: Body = cloud.post("volume", "/volumes", json=request(wanted), microversion=CINDER)["volume"]
+    return body
+
+
+def get(cloud: Cloud, volume_id: str) -> Body:
+    """Return a volume, read from Cinder.
+
+    Raises:
+        NotFoundError: it does not exist.
+    """
+    body: Body = cloud.get("volume", f"/volumes/{volume_id}", microversion=CINDER)["volume"]
     return body
 
 

@@ -55,6 +55,7 @@ class Config:
         lb_providers: Enabled providers of Octavia: `amphora`, its alias `octavia`, `ovn`.
         lb_default_provider: The provider of a load balancer that names none.
         lb_ovn_release: The release of OpenStack whose OVN provider this is; older ones refuse or mark other things.
+        max_limit: Most resources in one page of Nova, Cinder, Glance and Octavia, as in their configuration.
     """
 
     region: str = "RegionOne"
@@ -65,6 +66,7 @@ class Config:
     lb_providers: tuple[str, ...] = ("amphora", "octavia")
     lb_default_provider: str = "amphora"
     lb_ovn_release: str = "2026.2"
+    max_limit: int = 1000
 
 
 class Table(dict[str, Json]):

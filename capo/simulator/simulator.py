@@ -85,19 +85,16 @@ class Simulator:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            runner = self._loop.run_until_complete(self._open())
+            runner, url = self._loop.run_until_complete(serve(self.cloud, self._port))
         except OSError as error:
             self._ready.set_exception(error)
             self._loop.close()
             return
+        # Not before the loop runs until it is stopped: a stop in its first run would end that alone.
+        self._loop.call_soon(self._ready.set_result, url)
         self._loop.run_forever()
         self._loop.run_until_complete(runner.cleanup())
         self._loop.close()
-
-    async def _open(self) -> web.AppRunner:
-        runner, url = await serve(self.cloud, self._port)
-        self._ready.set_result(url)
-        return runner
 
 
 async def serve(cloud: Cloud, port: int, host: str = HOST) -> tuple[web.AppRunner, str]:

@@ -21,7 +21,7 @@ FILE: Final = re.compile(
 )
 EXAMPLES: Final = re.compile("address_?group", re.IGNORECASE)
 """Files of the example that readers of the pages for contributors create."""
-COMMAND: Final = re.compile(r"(?:`|^ {4})capo ([a-z]+)", re.MULTILINE)
+COMMAND: Final = re.compile(r"(?:`|^ {4})capo ([a-z]+(?:-[a-z]+)*)", re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:

@@ -45,7 +45,7 @@ def test_a_sentence_has_reason_resource_words_request_and_next_step() -> None:
 
     assert error.sentence == (
         "QuotaExceeded [server x]: Quota exceeded for cores (request req-1). "
-        "Raise the project's quota or remove something. It is tried again, in 2 minutes at the latest."
+        "Raise the project's quota or remove something. Retried within 2 minutes."
     )
 
 
@@ -65,7 +65,7 @@ def test_a_sentence_says_nothing_twice(message: str, shown: str) -> None:
 
 @pytest.mark.parametrize("error", [errors.QuotaExceededError, errors.InvalidSpecError, errors.ImageNotFoundError])
 def test_a_sentence_says_what_is_tried_again_and_when(error: type[errors.CapoError]) -> None:
-    assert "tried again" in error("no").sentence
+    assert "Retried" in error("no").sentence
     assert "2 minutes" in error("no").sentence
 
 

@@ -26,7 +26,6 @@ TRUSTED: Final[dict[str, str]] = {
     "capo/components/chart.py": "reads the chart of this project when a release is made",
     "capo/crdgen/mutability.py": "reads docstrings of this project when the definitions are generated",
     "capo/local/demo/counting.py": "reads the manager's own metrics for the demo",
-    "capo/settings.py": "reads flags, of whoever starts the manager",
     "capo/simulator/nova/listing.py": "filters that are expressions, as Nova's are; the simulator is for tests",
     "capo/simulator/nova/servers.py": "orders of a test to the simulator",
     "capo/simulator/octavia/state.py": "orders of a test to the simulator",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo import settings
+from capo import durations, settings
 from capo.settings import Settings, SettingsError
 
 
@@ -136,6 +136,8 @@ def test_values_are_read_as_go_reads_them(arguments: list[str], setting: str, ex
         ("--kubeconfig=/does/not/exist", "a file that can be read"),
         ("--health-addr=nowhere", "host:port"),
         ("--leader-elect-renew-deadline=20s", "must be less than"),
+        ("--leader-elect-resource-name=other", "needs --watch-filter or --namespace"),
+        ("--leader-elect-resource-name=Other", "a name of a Kubernetes object"),
     ],
 )
 def test_a_wrong_value_is_one_clear_line(argument: str, complaint: str) -> None:
@@ -149,7 +151,15 @@ def test_a_wrong_value_is_one_clear_line(argument: str, complaint: str) -> None:
 def test_the_environment_is_read() -> None:
     found = read(POD_NAMESPACE="capo-system", KUBECONTEXT="here", CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT="7")
 
-    assert (found.pod_namespace, found.kube_context, found.instance_create_timeout_s) == ("capo-system", "here", 420.0)
+    assert (found.pod_namespace, found.kube_context, found.server_build_timeout_s) == ("capo-system", "here", 420.0)
+
+
+def test_the_flag_of_the_build_timeout_comes_before_its_variable() -> None:
+    found = settings.read(
+        ["--server-build-timeout=45m"], environ={"CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT": "7"}
+    )
+
+    assert found.server_build_timeout_s == 2700.0
 
 
 def test_a_wrong_variable_is_one_clear_line() -> None:
@@ -176,4 +186,4 @@ def test_flags_that_do_nothing_are_named_when_they_are_given_w_87() -> None:
     ("text", "seconds"), [("0", 0.0), ("15s", 15.0), ("-1.5s", -1.5), ("1h2m3s4ms", 3723.004), (".5s", 0.5)]
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert settings.duration_s(text) == pytest.approx(seconds)
+    assert durations.duration_s(text) == pytest.approx(seconds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from api import validation
+from api import server_build_timeout, validation
 from api.model import GROUP as OUR_GROUP
 from api.validation import Fault
 from capo.json_types import Json
@@ -57,7 +57,12 @@ def verdict(request: Json, kind: str) -> Json:
         return _refused(review.bad_request(str(error)))
     if faults := validation.faults_of_update(kind, old, new, is_dry_run=request.get("dryRun") is True):
         return _refused(_invalid(kind, review.name_in(request, new), faults))
-    return _allowed(validation.warnings_of(kind, new) if old.get("spec") != new.get("spec") else [])
+    return _allowed(validation.warnings_of(kind, new) if _is_edited(old, new) else [])
+
+
+def _is_edited(old: Json, new: Json) -> bool:
+    """Return whether an update may be a user's: status and finalizers alone are controllers' work."""
+    return old.get("spec") != new.get("spec") or server_build_timeout.text_in(old) != server_build_timeout.text_in(new)
 
 
 def _object(request: Json, field: str, kind: str) -> Json:

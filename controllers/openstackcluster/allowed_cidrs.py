@@ -8,7 +8,7 @@ addresses are compared.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from capo.errors import InvalidSpecError
@@ -21,33 +21,34 @@ class Allowed(NamedTuple):
 
     Args:
         cidrs: sorted, without duplicates; empty admits everyone.
-        dropped: entries of the user that are not of the VIP's IP version.
+        dropped: entries of the user that are not of the IP version of a VIP.
     """
 
     cidrs: tuple[str, ...]
     dropped: tuple[str, ...] = ()
 
 
-def allowed(wanted: Sequence[str], own: Iterable[str], *, version: int) -> Allowed:
+def allowed(wanted: Sequence[str], own: Iterable[str], *, versions: Collection[int]) -> Allowed:
     """Return the user's CIDRs and the cluster's own; no CIDRs if the user set none.
 
     Args:
-        own: addresses and CIDRs of subnets, router and bastion; those of another IP version than the VIP are left out.
-        version: the VIP's IP version, 4 or 6.
+        own: addresses and CIDRs of subnets, router and bastion; those of another IP version than the VIPs are left out.
+        versions: the IP versions of the VIPs, 4 or 6 or both.
 
     Raises:
-        InvalidSpecError: an entry is neither an address nor a CIDR, or none is of the VIP's IP version.
+        InvalidSpecError: an entry is neither an address nor a CIDR, or none is of the IP version of a VIP.
     """
     if not wanted:
         return Allowed(())
     parsed = {entry: _parsed(entry) for entry in wanted}
-    usable = {network for network in parsed.values() if network.version == version}
+    usable = {network for network in parsed.values() if network.version in versions}
     if not usable:
+        version = next(iter(versions))
         raise InvalidSpecError(
             f"spec.apiServer.managedLoadBalancer.allowedCIDRs has no IPv{version} entry, as the VIP is IPv{version}"
         )
-    networks = usable | {n for n in map(_parsed, own) if n.version == version}
-    dropped = tuple(entry for entry, network in parsed.items() if network.version != version)
+    networks = usable | {n for n in map(_parsed, own) if n.version in versions}
+    dropped = tuple(entry for entry, network in parsed.items() if network.version not in versions)
     return Allowed(tuple(sorted(map(str, networks))), dropped)
 
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
-from capo.errors import CapoError
+from capo.errors import CapoError, InvalidSpecError
 from capo.json_types import Body
 from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.load_balancer import LoadBalancer
-from controllers.openstackcluster import dns, endpoint_policy, floating_ips
-from controllers.openstackcluster.endpoint_policy import EndpointSource
+from controllers.openstackcluster import control_plane, dns, endpoint_policy, floating_ips
+from controllers.openstackcluster.endpoint_policy import EndpointSource, HostedControlPlane
 from controllers.openstackcluster.floating_ips import FloatingIPRequest
 from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import API_FLOATING_IP
@@ -29,32 +29,78 @@ LOOKED_FOR_S: Final = 60.0
 
 def ensure_endpoint(scope: ClusterScope) -> Outcome:
     """Determine the endpoint; create and associate its floating IP if it has one."""
+    has_external = _has_floating_ips(scope)
+    if not endpoint_policy.depends_on_control_plane(scope.cluster.spec, has_external_network=has_external):
+        return _from_source(scope, None)
+    found = control_plane.look(scope)
+    return found if isinstance(found, Wait) else _from_source(scope, found)
+
+
+def _from_source(scope: ClusterScope, hosted: HostedControlPlane | None) -> Outcome:
     spec = scope.cluster.spec
-    has_external = scope.found.external_network is not None
-    way = endpoint_policy.endpoint_source(spec, has_external_network=has_external)
+    has_external = _has_floating_ips(scope)
+    way = endpoint_policy.endpoint_source(spec, has_external_network=has_external, control_plane=hosted)
     match way:
         case EndpointSource.LOAD_BALANCER:
             return _of_load_balancer(scope)
         case EndpointSource.GIVEN:
-            is_theirs = scope.context.is_taken_over and has_external and endpoint_policy.wants_floating_ip(spec)
+            has_network = scope.found.external_network is not None
+            is_theirs = scope.context.is_taken_over and has_network and endpoint_policy.wants_floating_ip(spec)
             if is_theirs or scope.context.ledger.knows(API_FLOATING_IP):
                 _record_floating_ip(scope)
             return _at(scope, endpoint_policy.given_host(spec) or "")
         case EndpointSource.FLOATING_IP:
+            if not _is_reached_by_ipv4(scope):
+                raise _no_ipv4("network of the cluster has no subnet of IPv4")
             return _of_floating_ip(
                 scope, FloatingIPRequest(API_FLOATING_IP, address=endpoint_policy.demanded_address(spec))
             )
         case EndpointSource.FIXED_IP:
             return _at(scope, endpoint_policy.api_server(spec).fixed_ip or "")
+        case EndpointSource.CONTROL_PLANE:
+            return _of_control_plane(scope, hosted)
         case EndpointSource.AWAITED:
-            return _awaited(scope)
+            return _awaited_of(hosted) if hosted else _awaited(scope)
         case _:
             assert_never(way)
 
 
+def _has_floating_ips(scope: ClusterScope) -> bool:
+    """Return whether floating IPs are possible: there is an external network, and the cluster's has IPv4."""
+    return scope.found.external_network is not None and _is_reached_by_ipv4(scope)
+
+
+def _is_reached_by_ipv4(scope: ClusterScope) -> bool:
+    return any(endpoint_policy.is_ipv4(each.cidr) for each in scope.found.subnets)
+
+
+def _no_ipv4(why: str) -> InvalidSpecError:
+    return InvalidSpecError(
+        f"a floating IP cannot be the control plane endpoint: the {why}, and floating IPs are of IPv4",
+        next_step="Set spec.apiServer.enableFloatingIP to false and remove spec.apiServer.floatingIP; the endpoint is "
+        "then the virtual IP of the load balancer, or what spec.controlPlaneEndpoint names.",
+    )
+
+
+def _of_control_plane(scope: ClusterScope, hosted: HostedControlPlane | None) -> Outcome:
+    """Use the endpoint of a hosted control plane; Cluster API copies it only once that is initialized (C-79)."""
+    if hosted is None:
+        raise AssertionError("the source is the endpoint of a hosted control plane")
+    scope.found.endpoint = hosted.endpoint
+    return Done()
+
+
+def _awaited_of(hosted: HostedControlPlane) -> Wait:
+    text = (
+        f"no control plane endpoint yet: {hosted.name} has no machines here, so its provider has to set one, on it, "
+        "the Cluster or the OpenStackCluster; for a floating IP instead, set spec.apiServer.enableFloatingIP to true"
+    )
+    return Wait("WaitingForControlPlaneEndpoint", text, control_plane.LOOK_S)
+
+
 def _awaited(scope: ClusterScope) -> Wait:
     text = "no control plane endpoint configured: set spec.controlPlaneEndpoint of the Cluster"
-    if not endpoint_policy.wants_floating_ip(scope.cluster.spec):
+    if not endpoint_policy.wants_floating_ip(scope.cluster.spec) or not _is_reached_by_ipv4(scope):
         return Wait("WaitingForControlPlaneEndpoint", text)
     more = f"{text}, or make an external network visible to the project for a floating IP ({_LOOKED_FOR})"
     return Wait("WaitingForControlPlaneEndpoint", more, LOOKED_FOR_S)
@@ -84,7 +130,7 @@ def _of_load_balancer(scope: ClusterScope) -> Outcome:
         raise AssertionError("the load balancer is known: the step needs it")
     balancer = LoadBalancer(body)
     vip = balancer.vip_address
-    if _is_vip(scope, vip):
+    if _is_vip(scope, vip) or _is_vip_of_ipv6(scope, balancer):
         return _at(scope, vip)
     name = endpoint_policy.host_name(spec)
     address = endpoint_policy.demanded_address(spec)
@@ -101,6 +147,23 @@ def _is_vip(scope: ClusterScope, vip: str) -> bool:
         return True
     can_have_other = endpoint_policy.api_server(spec).floating_ip and scope.found.external_network
     return endpoint_policy.literal_host(spec) == vip and not can_have_other
+
+
+def _is_vip_of_ipv6(scope: ClusterScope, balancer: LoadBalancer) -> bool:
+    """Return whether the VIP is the endpoint because it is of IPv6 and the spec asks for no floating IP.
+
+    Raises:
+        InvalidSpecError: the spec asks for one, and no VIP is of IPv4.
+    """
+    spec = scope.cluster.spec
+    if endpoint_policy.is_ipv4(balancer.vip_address):
+        return False
+    host = endpoint_policy.literal_host(spec)
+    if not endpoint_policy.asks_for_floating_ip(spec) and not (host and endpoint_policy.is_ipv4(host)):
+        return True
+    if not any(map(endpoint_policy.is_ipv4, balancer.vip_addresses)):
+        raise _no_ipv4("load balancer has no virtual IP of IPv4")
+    return False
 
 
 def _of_name(scope: ClusterScope, wish: FloatingIPRequest, *, name: str, vip: str) -> Outcome:

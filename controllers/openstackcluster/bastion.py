@@ -13,7 +13,8 @@ from typing import Final, assert_never
 
 from api.v1alpha1 import OpenStackServer
 from api.v1beta2 import OpenStackCluster
-from api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus, NetworkStatusWithSubnets
+from api.v1beta2.openstackcluster import Bastion
+from api.v1beta2.openstackclusterstatus import BastionReplacement, BastionStatus, NetworkStatusWithSubnets
 from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Results, Wait, is_done
 from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
@@ -82,6 +83,7 @@ def _act(scope: ClusterScope, plan: bastion_plan.Plan) -> Acted:
 
 
 def _with_credentials(scope: ClusterScope, child: Object) -> Object:
+    child = server_child.follow_filter(scope.context, child)
     return server_child.write_credentials(scope.context, child, scope.cluster.spec.identity_ref)
 
 
@@ -162,7 +164,7 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Body | Create 
     """Return the floating IP at the bastion's port; None without an external network or without a port."""
     network, bastion = scope.found.network, scope.cluster.spec.bastion
     port_id = bastion_plan.port_id(server, network.id if network else "")
-    if scope.found.external_network is None or port_id is None:
+    if scope.found.external_network is None or port_id is None or not _can_have_floating_ip(bastion, server):
         return None
     if bastion and bastion.spec and bastion.spec.floating_ip_pool_ref:
         return _of_pool(scope, bastion, port_id)
@@ -178,6 +180,22 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Body | Create 
     if own is None and address is None and (users := _of_former(scope, port_id)):
         return floating_ips.associated(scope, users, port_id)
     return floating_ips.ensure(scope, FloatingIPRequest(BASTION_FLOATING_IP, port_id=port_id, address=address))
+
+
+def _can_have_floating_ip(bastion: Bastion | None, server: OpenStackServer) -> bool:
+    """Return whether a floating IP can lead to the bastion: it has an address of IPv4.
+
+    Raises:
+        InvalidSpecError: it has none, and the spec names a floating IP.
+    """
+    if not bastion_plan.is_of_ipv6(server):
+        return True
+    if bastion and bastion.floating_ip:
+        raise InvalidSpecError(
+            "spec.bastion.floatingIP cannot lead to the bastion: it has no address of IPv4, as floating IPs have",
+            next_step="Remove it, or give the bastion a port in a subnet of IPv4.",
+        )
+    return False
 
 
 def _of_former(scope: ClusterScope, port_id: str) -> Body | None:

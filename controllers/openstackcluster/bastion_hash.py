@@ -16,7 +16,7 @@ from api.v1beta2.openstackcluster import Bastion
 
 VERSION: Final = "2"
 """Increased whenever :func:`fingerprint` returns something else for the same spec."""
-_IGNORED: Final = {"identity_ref", "provider_id", "tags"}
+_IGNORED: Final = {"anti_affinity", "identity_ref", "provider_id", "tags"}
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "configDrive": False,
     "adminStateUp": True,

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from api.v1alpha1 import OpenStackServer
 from api.v1beta2 import OpenStackCluster
-from api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus, OpenStackClusterSpec
+from api.v1beta2.openstackcluster import Bastion, OpenStackClusterSpec
+from api.v1beta2.openstackclusterstatus import BastionReplacement, BastionStatus
 from capo import names
 from capo.contract import references
 from capo.engine import conditions
@@ -177,6 +178,12 @@ def port_id(child: OpenStackServer, network_id: str) -> str | None:
     return made[index].id if index < len(made) else None
 
 
+def is_of_ipv6(child: OpenStackServer) -> bool:
+    """Return whether a server has addresses, and none of IPv4."""
+    internal = [each.address for each in child.status.addresses if each.type == "InternalIP"]
+    return bool(internal) and all(":" in address for address in internal)
+
+
 def status(
     child: OpenStackServer, floating_ip: Mapping[str, Any] | None, known: BastionStatus | None = None
 ) -> BastionStatus:
@@ -277,7 +284,7 @@ def _in_message(cluster: OpenStackCluster) -> BastionReplacement | None:
 
 def replacing(why: BastionReplacement, step: int, wait: Wait) -> Wait:
     """Return the wait of a replacement: its cause, its step, and what the step waits for."""
-    return replace(wait, reason=REPLACING, message=f"{_words(why)}{_STEP}{step} of {STEPS}: {wait.message}")
+    return replace(wait, reason=REPLACING, message=f"{words(why)}{_STEP}{step} of {STEPS}: {wait.message}")
 
 
 def waiting(wait: Wait, replacement: BastionReplacement | None) -> Wait:
@@ -290,5 +297,6 @@ def waiting(wait: Wait, replacement: BastionReplacement | None) -> Wait:
     return replacing(replacement, 2, wait)
 
 
-def _words(why: BastionReplacement) -> str:
+def words(why: BastionReplacement) -> str:
+    """Return the cause of a replacement for messages."""
     return f"{' and '.join(why.changed_fields)} changed" if why.changed_fields else _WORDS.get(why.cause, why.cause)

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from api.v1beta2 import OpenStackCluster
 from capo import names
 from capo.contract import clusters, references, rules
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report, Skip
 from capo.engine.steps import Results, is_done
+from capo.engine.store import Route
 from capo.errors import CapoError, NotYetObserved
+from capo.flag_values import SCALE_FROM_ZERO
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
 from capo.ledger import Ledger
 from controllers import credentials_condition, name_conflicts, pause_conditions
 from controllers.credentialed import OwnCredentials
 from controllers.credentials import CredentialsCache
-from controllers.openstackcluster import api_endpoint, bastion, endpoint_policy, status, takeover
+from controllers.drift import Repairs
+from controllers.openstackcluster import (
+    api_endpoint,
+    bastion,
+    endpoint_policy,
+    status,
+    takeover,
+    template_references,
+    workload_leftovers,
+)
 from controllers.openstackcluster.dns import Resolver
 from controllers.openstackcluster.memory import Memory
 from controllers.openstackcluster.routes import ROUTES
@@ -29,14 +42,17 @@ class ClusterController:
     name = "openstackcluster"
     kind = OPENSTACK_CLUSTER
     plan = PLAN
-    routes = ROUTES
+    routes: Sequence[Route] = ROUTES
 
     def __init__(self, identities: CredentialsCache, deps: Dependencies) -> None:
+        if deps.settings.feature_gates[SCALE_FROM_ZERO]:
+            self.routes = (*ROUTES, template_references.ROUTE)
         self.credentials = OwnCredentials(identities, _common_name)
         self.concurrency = deps.settings.cluster_concurrency
         self._zones, self._balancers = Memory(deps.clock), Memory(deps.clock)
         self._refusals, self._looks = Memory(deps.clock), Memory(deps.clock)
         self._resolver = Resolver()
+        self._repairs = Repairs(deps.clock)
 
     def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Stop without a write if externally managed; stop if paused or, unless deleting, without owner.
@@ -67,6 +83,7 @@ class ClusterController:
             refusals=self._refusals,
             resolver=self._resolver,
             looks=self._looks,
+            repairs=self._repairs,
             attention=self.credentials.attention(context),
         )
 
@@ -85,16 +102,24 @@ class ClusterController:
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and conditions that differ from those of the steps."""
-        dropped, general = status.dropped(results), [pause_conditions.NOT_PAUSED]
-        if scope.attention:
-            general.append(scope.attention)
-        else:
-            dropped = [*dropped, credentials_condition.TYPE]
+        attention, calm = credentials_condition.split(scope.attention)
+        dropped, general = [*status.dropped(results), *calm], [pause_conditions.NOT_PAUSED, *attention]
         if scope.context.is_deleting:
+            if left := workload_leftovers.condition(scope, results):
+                general.append(left)
+            kept = {each.type for each in general}
+            dropped = [*(each for each in dropped if each not in kept), template_references.TYPE]
             return Report(conditions=general, dropped=dropped)
+        deps = scope.context.deps
+        # Without the controller of templates, what they show is never corrected.
+        is_current = deps.settings.feature_gates[SCALE_FROM_ZERO]
+        if is_current and (templates := template_references.condition(scope.owner, deps.store)):
+            general.append(templates)
+        else:
+            dropped = [*dropped, template_references.TYPE]
         found, cluster = scope.found, scope.cluster
         taken, unique = (
-            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, scope.marks())
+            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, scope.namesakes())
         )
         shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.context.ledger, results), *taken]
         return Report(
@@ -103,8 +128,15 @@ class ClusterController:
             spec_step=api_endpoint.CONDITION,
             conditions=[*shown, *general],
             dropped=[*dropped, *unique],
-            after_s=bastion.requeue_s(scope, results) or found.look_again_s,
+            after_s=_soonest(
+                bastion.requeue_s(scope, results) or found.look_again_s,
+                found.server_groups.again_s if found.server_groups else None,
+            ),
         )
+
+
+def _soonest(*pauses_s: float | None) -> float | None:
+    return min((pause_s for pause_s in pauses_s if pause_s is not None), default=None)
 
 
 def _common_name(obj: Object) -> str:

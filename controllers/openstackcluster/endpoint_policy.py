@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -18,6 +19,19 @@ from capo.contract.clusters import Endpoint
 
 DEFAULT_PORT: Final = 6443
 _NO_API_SERVER: Final = APIServer()
+
+
+@dataclass(frozen=True)
+class HostedControlPlane:
+    """A control plane without machines of ours.
+
+    Args:
+        name: kind and name of its object.
+        endpoint: None until its provider wrote one.
+    """
+
+    name: str
+    endpoint: Endpoint | None = None
 
 
 class EndpointSource(Enum):
@@ -31,6 +45,8 @@ class EndpointSource(Enum):
     """A floating IP, which is associated with a control plane machine."""
     FIXED_IP = "fixed IP"
     """``apiServer.fixedIP``: the user provides the address."""
+    CONTROL_PLANE = "control plane"
+    """The endpoint that the provider of a hosted control plane wrote in its object."""
     AWAITED = "awaited"
     """No source: the user or another controller has to set the endpoint of Cluster API's Cluster."""
 
@@ -107,18 +123,36 @@ def wants_floating_ip(spec: OpenStackClusterSpec) -> bool:
     return api_server(spec).enable_floating_ip is not False and spec.enable_external_network is not False
 
 
-def endpoint_source(spec: OpenStackClusterSpec, *, has_external_network: bool) -> EndpointSource:
-    """Return the first row of the table that applies."""
+def endpoint_source(
+    spec: OpenStackClusterSpec, *, has_external_network: bool, control_plane: HostedControlPlane | None = None
+) -> EndpointSource:
+    """Return the first row of the table that applies.
+
+    Args:
+        control_plane: None if the control plane runs on our machines, or is not known.
+    """
     if load_balancer(spec):
         return EndpointSource.LOAD_BALANCER
     if given_host(spec):
         return EndpointSource.GIVEN
-    if wants_floating_ip(spec) and (has_external_network or _asks_for_floating_ip(spec)):
+    is_default = has_external_network and control_plane is None
+    if wants_floating_ip(spec) and (is_default or asks_for_floating_ip(spec)):
         return EndpointSource.FLOATING_IP
-    return EndpointSource.FIXED_IP if api_server(spec).fixed_ip else EndpointSource.AWAITED
+    if api_server(spec).fixed_ip:
+        return EndpointSource.FIXED_IP
+    if control_plane and control_plane.endpoint and given_port(spec) in (None, control_plane.endpoint.port):
+        return EndpointSource.CONTROL_PLANE
+    return EndpointSource.AWAITED
 
 
-def _asks_for_floating_ip(spec: OpenStackClusterSpec) -> bool:
+def depends_on_control_plane(spec: OpenStackClusterSpec, *, has_external_network: bool) -> bool:
+    """Return whether the object of the control plane decides: the spec neither has an endpoint nor asks for one."""
+    source = endpoint_source(spec, has_external_network=has_external_network)
+    is_default = source is EndpointSource.FLOATING_IP and not asks_for_floating_ip(spec)
+    return is_default or source is EndpointSource.AWAITED
+
+
+def asks_for_floating_ip(spec: OpenStackClusterSpec) -> bool:
     """Return whether the user asks for a floating IP explicitly, which rules out any other endpoint."""
     return bool(api_server(spec).floating_ip or api_server(spec).enable_floating_ip)
 
@@ -164,6 +198,11 @@ def literal_host(spec: OpenStackClusterSpec) -> str | None:
     """Return the host of the endpoint if it is an IP address."""
     host = given_host(spec)
     return host if host and is_address(host) else None
+
+
+def is_ipv4(address: str) -> bool:
+    """Return whether an address, or the address of a CIDR, is of IPv4: floating IPs lead to no other."""
+    return ":" not in address
 
 
 def is_address(host: str) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Collection
 from typing import Final
 
 from api.v1beta2.network import NetworkParam, RouterParam, SubnetParam
-from api.v1beta2.openstackcluster import NetworkStatusWithSubnets, Subnet
+from api.v1beta2.openstackclusterstatus import NetworkStatusWithSubnets, Subnet
 from capo.errors import RouterNotFoundError
 from capo.json_types import Body
 from capo.openstack import network, router, subnet
+from capo.openstack.resource_cache import found_by
 from controllers.openstackcluster import status
 from controllers.openstackcluster.scope import ClusterScope
 
@@ -55,7 +56,7 @@ def _named(scope: ClusterScope, known: NetworkStatusWithSubnets) -> list[Body]:
 
 def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSubnets) -> list[Body]:
     """Return all subnets of a network, known ones first and in the known order, because the order is significant."""
-    listed = scope.cloud_view.peek("subnet", lambda each: subnet.Subnet(each).network_id == known.id)
+    listed = scope.cloud_view.peek("subnet", among=found_by(subnet.BY_NETWORK, known.id))
     # The project's list does not show the subnets of another project's network.
     is_complete = listed and {each["id"] for each in listed} == there
     found = listed if is_complete else subnet.list_in_network(scope.cloud, known.id)

@@ -77,7 +77,7 @@ def _given(scope: ClusterScope, wish: FloatingIPRequest) -> Body | None:
 
 def by_address(scope: ClusterScope, address: str) -> Body | None:
     """Return the floating IP with an address, whatever its owner; None without one."""
-    found = scope.cloud_view.list_matching("floating_ip", floating_ip.with_address(address))
+    found = floating_ip.with_addresses(scope.cloud_view, address)
     return found[0] if found else _looked_up(scope, address)
 
 
@@ -91,7 +91,7 @@ def _looked_up(scope: ClusterScope, address: str) -> Body | None:
 
 def at_port(scope: ClusterScope, port_id: str) -> list[Body]:
     """Return all floating IPs that are associated with a port, whatever their owner."""
-    return scope.cloud_view.list_matching("floating_ip", floating_ip.at_port(port_id))
+    return floating_ip.at_port(scope.cloud_view, port_id)
 
 
 def associated(scope: ClusterScope, body: Body, port_id: str | None) -> Body:

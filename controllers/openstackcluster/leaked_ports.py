@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from capo import names
+from capo.engine.store import Index
 from capo.errors import ConflictError, NotFoundError
 from capo.json_types import Body
 from capo.kube.kinds import OPENSTACK_SERVER
@@ -61,8 +62,12 @@ def _is_ours(scope: ClusterScope, found: Port) -> bool:
 
 def _has_server(scope: ClusterScope, found: Port) -> bool:
     """Return whether an OpenStackServer, in any namespace, may own the port."""
-    servers = scope.context.deps.store.list(OPENSTACK_SERVER)
-    return any(found.name.startswith(f"{server['metadata']['name']}-") for server in servers)
+    parts = found.name.split("-")
+    prefixes = ("-".join(parts[:count]) for count in range(1, len(parts)))
+    return any(scope.context.deps.store.has(_SERVERS_BY_NAME, prefix) for prefix in prefixes)
+
+
+_SERVERS_BY_NAME: Final = Index(OPENSTACK_SERVER, lambda server: [server["metadata"]["name"]])
 
 
 def _delete(scope: ClusterScope, listed: Port) -> bool:

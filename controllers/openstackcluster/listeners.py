@@ -7,16 +7,15 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
 from capo.engine.steps import Create, Outcome, Wait
-from capo.errors import UnsupportedByCloudError
-from capo.json_types import Body
+from capo.errors import CapoError, ConflictError, UnsupportedByCloudError
+from capo.json_types import Body, Json
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import (
-    SOURCE_IP_PORT,
     Listener,
     LoadBalancer,
     Pool,
@@ -24,8 +23,14 @@ from capo.openstack.load_balancer import (
     WantedListener,
     WantedPool,
 )
+from capo.openstack.octavia_providers import SOURCE_IP_PORT
+from capo.openstack.resource_cache import Selection, found_by, with_ids
+from controllers import drift as drift_table
 from controllers import roles
+from controllers.drift import LISTENERS
+from controllers.openstackcluster import balancer_settings, drift
 from controllers.openstackcluster.changes import doubting
+from controllers.openstackcluster.drift import Change
 from controllers.openstackcluster.scope import ClusterScope
 
 CHILDREN: Final = ("listener", "pool", "health_monitor")
@@ -65,7 +70,7 @@ def relist(scope: ClusterScope) -> None:
     # the list of load balancers shows a change.
     is_listed = scope.cloud_view.has_listed(CHILDREN)
     for kind in ("load_balancer", *CHILDREN) if is_listed else CHILDREN:
-        scope.cloud_view.list_matching(kind, lambda _body: False, max_age_s=scope.context.deps.sync_period_s / 2)
+        scope.relist(kind)
 
 
 def converge(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Outcome | None:
@@ -83,14 +88,82 @@ def converge(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Out
     changes = load_balancer.listener_difference(wanted, listener)
     if Listener(listener).default_pool_id != pool["id"]:
         changes["default_pool_id"] = pool["id"]
+    change = _change(scope, listener, wanted, changes)
+    if changes and _is_held(scope, change):
+        changes = {}
     if changes and LoadBalancer(balancer).provisioning_status != ACTIVE:
         return _busy(scope, balancer)
     if changes:
         with doubting(scope, "listener", listener["id"]):
             changed = load_balancer.update_listener(scope.cloud, listener["id"], changes)
         scope.cloud_view.upsert("listener", changed)
+        if drift.is_drift(scope, change):
+            drift.repaired(
+                scope,
+                LISTENERS,
+                change.resource_id,
+                f"{change.text} changed externally; now {_in_words(changes, Listener(changed))}",
+            )
         return _busy(scope, balancer)
+    for kind, child in (("listener", listener), ("pool", pool)):
+        if step := _converge_settings(scope, balancer, kind, child):
+            return step
     return _converge_monitor(scope, balancer, pool, wanted)
+
+
+def _converge_settings(scope: ClusterScope, balancer: Body, kind: str, child: Body) -> Outcome | None:
+    """Report or revert external changes of settings that the spec does not name.
+
+    Raises:
+        ConflictError: the load balancer is immutable.
+    """
+    change = balancer_settings.change_of(scope, kind, child)
+    if change is None or _is_held(scope, change):
+        return None
+    if LoadBalancer(balancer).provisioning_status != ACTIVE:
+        return _busy(scope, balancer)
+    try:
+        with doubting(scope, kind, child["id"]):
+            changed, text = balancer_settings.restore(scope, kind, child)
+    except ConflictError:
+        raise
+    except CapoError as error:  # the load balancer works nevertheless
+        drift.failed(scope, change.field, change.resource_id, error)
+        return _busy(scope, balancer)  # it may have taken effect, and Octavia accepts no other change then
+    scope.cloud_view.upsert(kind, changed)
+    drift.repaired(scope, change.field, change.resource_id, f"{change.text} changed externally; now {text}")
+    return _busy(scope, balancer)
+
+
+def _is_held(scope: ClusterScope, found: Change) -> bool:
+    """Return whether a difference is an external change that is not reverted now; ``scope.found.changes`` gets it."""
+    text = drift.held(scope, found)
+    if text:
+        scope.found.changes.setdefault("listener", []).append(text)
+    return text is not None
+
+
+def _change(scope: ClusterScope, listener: Body, wanted: WantedListener, changes: Json) -> Change:
+    """Return a difference of a listener; CIDRs may be edited, and the status shows those that were in place."""
+    known, listener_id = scope.known_load_balancer, str(listener["id"])
+    is_recorded = scope.context.ledger.id_of(roles.listener(wanted.port)) == listener_id
+    is_shown = known is not None and sorted(known.allowed_cidrs) == sorted(wanted.allowed_cidrs)
+    text = f"{_in_words(changes, Listener(listener))} of listener {listener_id}"
+    was_in_place = is_recorded and is_shown and not scope.context.is_taken_over
+    return Change(LISTENERS, listener_id, tuple(wanted.allowed_cidrs), text, was_in_place)
+
+
+def confirm(scope: ClusterScope, wanted: Sequence[WantedListener]) -> None:
+    """Record that the listeners have what the spec wants."""
+    for each in wanted:
+        if listener_id := scope.context.ledger.id_of(roles.listener(each.port)):
+            drift.confirm(scope, LISTENERS, listener_id, tuple(each.allowed_cidrs))
+
+
+def _in_words(fields: Collection[str], listener: Listener) -> str:
+    cidrs = drift_table.listing(listener.allowed_cidrs) or "none"
+    parts = {"allowed_cidrs": f"allowed CIDRs ({cidrs})", "default_pool_id": f"pool ({listener.default_pool_id})"}
+    return ", ".join(text for name, text in parts.items() if name in fields)
 
 
 def has_listener(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> bool:
@@ -99,24 +172,25 @@ def has_listener(scope: ClusterScope, balancer: Body, wanted: WantedListener) ->
 
 
 def _find_listener(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Body | None:
-    def is_it(body: Body) -> bool:
-        return Listener(body).protocol_port == wanted.port and balancer["id"] in load_balancer.parent_ids(body)
-
-    return _find(scope, "listener", roles.listener(wanted.port), is_it)
+    among = found_by(load_balancer.BY_BALANCER, balancer["id"])
+    role = roles.listener(wanted.port)
+    return _find(scope, "listener", role, among, lambda body: Listener(body).protocol_port == wanted.port)
 
 
 def _find_pool(scope: ClusterScope, listener: Body, wanted: WantedListener) -> Body | None:
     attached_id = Listener(listener).default_pool_id
-    return _find(scope, "pool", roles.pool(wanted.port), lambda body: body["id"] == attached_id)
+    return _find(scope, "pool", roles.pool(wanted.port), with_ids([attached_id] if attached_id else []))
 
 
-def _find(scope: ClusterScope, kind: str, role: str, is_it: Callable[[Body], bool]) -> Body | None:
+def _find(
+    scope: ClusterScope, kind: str, role: str, among: Selection, is_it: Callable[[Body], bool] = lambda _body: True
+) -> Body | None:
     """Return a child by its id or stamp, else by its place."""
     found = scope.cloud_view.find(kind, role)
     if found is not None:
         return found
     # Children created with the load balancer have no intents: if the answer was lost, only a list shows them.
-    placed = scope.cloud_view.list_matching(kind, is_it)
+    placed = scope.cloud_view.list_matching(kind, is_it, among=among)
     if not placed:
         return None
     scope.context.ledger.record(kind, role, placed[0]["id"])
@@ -162,17 +236,22 @@ def _converge_monitor(scope: ClusterScope, balancer: Body, pool: Body, wanted: W
     if wanted.pool.monitor is None:
         return None
     role, attached_id = roles.monitor(wanted.port), Pool(pool).monitor_id
-    found = _find(scope, "health_monitor", role, lambda body: body["id"] == attached_id)
+    found = _find(scope, "health_monitor", role, with_ids([attached_id] if attached_id else []))
     if found is None:
         return _create_monitor(scope, balancer, pool, role, wanted.pool.monitor)
     changes = load_balancer.health_monitor_difference(wanted.pool.monitor, found)
-    if not changes:
+    change = balancer_settings.monitor_change(scope, wanted.pool.monitor, found, changes)
+    if not changes or _is_held(scope, change):
+        balancer_settings.keep_monitor(scope, wanted.pool.monitor, found["id"], is_in_place=not changes)
         return None
     if LoadBalancer(balancer).provisioning_status != ACTIVE:
         return _busy(scope, balancer)
     with doubting(scope, "health_monitor", found["id"]):
         changed = load_balancer.update_health_monitor(scope.cloud, found["id"], changes)
     scope.cloud_view.upsert("health_monitor", changed)
+    if drift.is_drift(scope, change):
+        text = ", ".join(f"{name} {value}" for name, value in sorted(changes.items()))
+        drift.repaired(scope, change.field, change.resource_id, f"{change.text} changed externally; now {text}")
     return _busy(scope, balancer)
 
 
@@ -188,7 +267,8 @@ def _create_monitor(
     # No intent is needed: a pool has at most one monitor; Octavia refuses a second, and the stamp identifies the first.
     scope.cloud_view.mark_written("health_monitor")
     try:
-        made = load_balancer.create_health_monitor(scope.cloud, pool["id"], wanted)
+        with scope.cloud_view.within_quota("health_monitor", 1):
+            made = load_balancer.create_health_monitor(scope.cloud, pool["id"], wanted)
     except UnsupportedByCloudError as error:
         scope.note_refusal(refused)
         scope.emit("SkippedCreateMonitor", f"The pool has no health monitor: {error.message}", severity="Warning")

@@ -11,13 +11,13 @@ provider.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from api.v1alpha1 import OpenStackServer
 from api.v1beta2.loadbalancer import APIServerLoadBalancer
-from api.v1beta2.openstackcluster import NetworkStatus, Subnet
+from api.v1beta2.openstackclusterstatus import NetworkStatus, Subnet
 from capo import names
 from capo.engine import conditions
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
@@ -25,19 +25,21 @@ from capo.errors import (
     AmbiguousMatchError,
     CapoError,
     ConflictError,
-    LoadBalancerFailedError,
+    InvalidSpecError,
     NetworkNotFoundError,
     UnsupportedByCloudError,
 )
 from capo.json_types import Body
-from capo.openstack import load_balancer, network, subnet
+from capo.openstack import load_balancer, network, octavia_providers, quota, subnet
 from capo.openstack.load_balancer import LoadBalancer, WantedListener, WantedLoadBalancer
 from controllers import roles
 from controllers.openstackcluster import (
     allowed_cidrs,
     dns,
     endpoint_policy,
+    failure_domains,
     listeners,
+    load_balancer_rebuild,
     load_balancer_spec,
     status,
     vip_ports,
@@ -45,12 +47,16 @@ from controllers.openstackcluster import (
 from controllers.openstackcluster.allowed_cidrs import Allowed
 from controllers.openstackcluster.changes import doubting
 from controllers.openstackcluster.listeners import CHILDREN
-from controllers.openstackcluster.load_balancer_spec import OVN, not_enforced
+from controllers.openstackcluster.load_balancer_spec import not_enforced
 from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import LOAD_BALANCER
 
 CONDITION: Final = "LoadBalancerReady"
 BUILDING: Final = "Building"
+BUSY_S: Final = 10.0
+"""Pause after a change that Octavia refused because others were changing the load balancer."""
+REFUSED_S: Final = 3600.0
+"""So long a load balancer with a second VIP that was refused is not sent again, unless the spec is edited."""
 
 
 def ensure_load_balancer(scope: ClusterScope) -> Outcome:
@@ -65,15 +71,18 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
         wanted = _wanted(scope, spec)
         if isinstance(wanted, Wait):
             return wanted
-        return Create("load_balancer", (LOAD_BALANCER,), lambda: {LOAD_BALANCER: _create(scope, wanted)})
+        needs = quota.of_load_balancer(len(wanted.listeners), sum(bool(each.pool.monitor) for each in wanted.listeners))
+        return Create(
+            "load_balancer",
+            (LOAD_BALANCER,),
+            lambda: {LOAD_BALANCER: _create(scope, wanted)},
+            needs=lambda: needs,
+        )
     listeners.record(scope, found)
     scope.found.load_balancer = found
     state = LoadBalancer(found).provisioning_status
     if state == "ERROR":
-        scope.cloud_view.invalidate("load_balancer", found["id"])
-        raise LoadBalancerFailedError(
-            f"load balancer {found['name']} is in state ERROR", resource=f"load_balancer {found['id']}"
-        )
+        return load_balancer_rebuild.of_failed(scope, LoadBalancer(found))
     if state in ("PENDING_CREATE", "PENDING_DELETE", "DELETED"):
         return _await(scope, found, f"load balancer {found['name']} is {state}")
     return _ensure_children(scope, spec, found)
@@ -102,11 +111,12 @@ def _vip_network(scope: ClusterScope, spec: APIServerLoadBalancer) -> tuple[Netw
         return known, known.subnets
     if scope.found.network is None:
         raise AssertionError("the network is known: the step needs it")
+    families = scope.cluster.spec.api_server_ip_families
     if spec.network is None and not spec.subnets:
-        return scope.found.network, _primary_first(scope)
+        return scope.found.network, load_balancer_spec.in_order(_primary_first(scope), families)
     chosen = status.network(network.resolve(scope.cloud, spec.network)) if spec.network else scope.found.network
     subnets = (subnet.resolve(scope.cloud, wanted, network_id=chosen.id) for wanted in spec.subnets)
-    return chosen, tuple(map(status.subnet, subnets))
+    return chosen, load_balancer_spec.in_order(tuple(map(status.subnet, subnets)), families)
 
 
 def _primary_first(scope: ClusterScope) -> tuple[Subnet, ...]:
@@ -126,14 +136,17 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
         raise AssertionError("network and subnet of the VIP are known by now")
     vip_network, subnets = scope.found.vip_network
     provider = _offered_provider(scope, spec.provider)
+    load_balancer_spec.refuse_unsupported(spec, provider, families=scope.cluster.spec.api_server_ip_families)
+    if words := _refusal_of_second_vip(scope):
+        raise load_balancer_spec.no_second_vip(f"Octavia refused the load balancer with a second virtual IP: {words}")
     vip_subnet = subnets[0] if subnets else None
     vip_address = _vip_address(scope, vip_subnet.cidr if vip_subnet else None)
     if isinstance(vip_address, Wait):
         return vip_address
     version = load_balancer_spec.ip_version(vip_address or (vip_subnet.cidr if vip_subnet else None))
-    if spec.allowed_cidrs and provider == OVN:
-        raise not_enforced("load balancer is not created")
-    cidrs = _allowed(scope, spec, version).cidrs
+    more = subnets[1 : len(scope.cluster.spec.api_server_ip_families)]
+    versions = (version, *(load_balancer_spec.ip_version(each.cidr) for each in more))
+    cidrs = _allowed(scope, spec, versions).cidrs
     return WantedLoadBalancer(
         stamp=scope.stamp(LOAD_BALANCER),
         name=names.load_balancer(scope.resource_name),
@@ -142,6 +155,7 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
         vip_subnet_id=vip_subnet.id if vip_subnet else None,
         listeners=() if _would_be_refused(scope, provider) else tuple(_listeners(scope, spec, provider, cidrs)),
         vip_address=vip_address,
+        additional_vip_subnet_ids=tuple(each.id for each in more),
         provider=provider,
         flavor_id=_offered_flavor(scope, spec.flavor),
         availability_zone=spec.availability_zone,
@@ -175,6 +189,18 @@ def _would_be_refused(scope: ClusterScope, provider: str | None) -> bool:
     return scope.was_refused(scope.uid) or (provider is None and scope.was_refused(scope.region_key))
 
 
+def _second_vip_key(scope: ClusterScope) -> str:
+    """Return the key of the memory for a refused load balancer with a second VIP; an edit of the spec is a new try."""
+    return f"{scope.uid} second VIP {scope.context.obj['metadata'].get('generation', 0)}"
+
+
+def _refusal_of_second_vip(scope: ClusterScope) -> str | None:
+    """Return Octavia's words if it refused this load balancer with a second VIP within the hour; then none is sent."""
+    key, now_s = _second_vip_key(scope), scope.context.started_s
+    words: str | None = scope.refusals.value(key)
+    return words if scope.refusals.is_fresh(key, words, now_s=now_s, max_age_s=REFUSED_S) else None
+
+
 def _offered_flavor(scope: ClusterScope, wanted: str | None) -> str | None:
     """Return the id of the flavor if the cloud offers it; otherwise emit a warning and return None for the default."""
     found = load_balancer.flavor_id(scope.cloud, wanted) if wanted else None
@@ -184,13 +210,13 @@ def _offered_flavor(scope: ClusterScope, wanted: str | None) -> str | None:
     return found
 
 
-def _allowed(scope: ClusterScope, spec: APIServerLoadBalancer, version: int) -> Allowed:
+def _allowed(scope: ClusterScope, spec: APIServerLoadBalancer, versions: Collection[int]) -> Allowed:
     """Return the user's CIDRs with the cluster's own subnets, router and bastion."""
     router = scope.found.router or scope.cluster.status.router
-    own = [each.cidr for each in scope.found.subnets]
+    own = [*(each.cidr for each in scope.found.subnets), *failure_domains.cidrs(scope)]
     own += router.ips if router else ()
     own += _bastion_addresses(scope) or ()
-    return allowed_cidrs.allowed(spec.allowed_cidrs, own, version=version)
+    return allowed_cidrs.allowed(spec.allowed_cidrs, own, versions=versions)
 
 
 def _bastion_addresses(scope: ClusterScope) -> list[str] | None:
@@ -215,9 +241,19 @@ def _listeners(
 
 
 def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Body:
-    """Create the load balancer, without children if the provider does not support all of them."""
+    """Create the load balancer, and remember a refusal that the second VIP may have caused."""
     for kind in CHILDREN:
         scope.cloud_view.mark_written(kind)
+    try:
+        return _create_supported(scope, wanted)
+    except UnsupportedByCloudError as error:
+        if wanted.additional_vip_subnet_ids:
+            scope.refusals.note(_second_vip_key(scope), wanted=error.message, now_s=scope.context.started_s)
+        raise
+
+
+def _create_supported(scope: ClusterScope, wanted: WantedLoadBalancer) -> Body:
+    """Create the load balancer, without children if the provider does not support all of them."""
     try:
         made = load_balancer.create(scope.cloud, wanted)
     except UnsupportedByCloudError:
@@ -237,28 +273,50 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Body:
 def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Body) -> Outcome:
     """Reconcile the children with the spec; after a complete comparison, not again until the next resync."""
     balancer = LoadBalancer(found)
-    is_enforced = not spec.allowed_cidrs or balancer.provider != OVN
-    version = load_balancer_spec.ip_version(balancer.vip_address)
-    allowed = _allowed(scope, spec, version) if is_enforced else Allowed(())
+    is_enforced = not spec.allowed_cidrs or octavia_providers.of(balancer.provider).has_allowed_cidrs
+    versions = tuple(map(load_balancer_spec.ip_version, balancer.vip_addresses))
+    allowed = _allowed(scope, spec, versions) if is_enforced else Allowed(())
     scope.found.not_enforced = None if is_enforced else not_enforced("everyone may connect")
+    scope.found.no_second_vip = _missing_vip(balancer)
     scope.found.allowed_cidrs = allowed.cidrs
     note = f"allowed CIDRs of another IP version than the VIP: {', '.join(allowed.dropped)}" if allowed.dropped else ""
     wanted = tuple(_listeners(scope, spec, balancer.provider, allowed.cidrs))
     is_complete = scope.known_load_balancer is not None and _are_listed(scope, found)
     _tidy(scope, is_complete=is_complete)
-    if is_complete and scope.is_unchanged(scope.balancers, wanted):
-        return Done(note)
+    # A status that was restored or moved may lack the settings that external changes are found by.
+    is_recorded = bool(scope.cluster.status.load_balancer_settings)
+    if is_complete and is_recorded and scope.is_unchanged(scope.balancers, wanted):
+        return Done(_joined(note, scope.held_changes(wanted)))
     if spec.allowed_cidrs and is_enforced and _bastion_addresses(scope) is None:
         # Otherwise the bastion would have no access to the API server until they are known.
         return Wait(BUILDING, "waiting for the addresses of the bastion, which are among the allowed CIDRs")
-    if is_complete and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
+    if is_complete and is_recorded and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
         listeners.relist(scope)
     scope.balancers.forget(scope.uid)  # an edit that is reverted before its change takes effect must be noticed
     step = _converge(scope, found, wanted)
-    if step is None:
+    if step is not None:
+        scope.found.settings.clear()  # of some children only
+    else:
         scope.balancers.note(scope.uid, wanted, now_s=scope.context.started_s)
-        return Done(note)
+        held = scope.found.changes.get("listener", [])
+        scope.note_held(wanted, held)
+        if not held:
+            listeners.confirm(scope, wanted)
+        return Done(_joined(note, held))
     return _meanwhile(scope, step) if is_complete else step
+
+
+def _missing_vip(balancer: LoadBalancer) -> InvalidSpecError | None:
+    """Return the error for a VIP that Octavia accepted and its provider ignored."""
+    if all(each.ip_address for each in balancer.additional_vips):
+        return None
+    return load_balancer_spec.no_second_vip(
+        f"load balancer {balancer.name} has no second virtual IP: Octavia's provider {balancer.provider} ignored it"
+    )
+
+
+def _joined(note: str, changes: Sequence[str]) -> str:
+    return "; ".join(filter(None, (note, *changes)))
 
 
 def _tidy(scope: ClusterScope, *, is_complete: bool) -> None:
@@ -298,6 +356,8 @@ def _converge_all(scope: ClusterScope, found: Body, wanted: Sequence[WantedListe
             if step := listeners.converge(scope, found, each):
                 return step
     except ConflictError as error:
+        # A change of others that ends before the next list shows in no list: machines add their members by themselves.
+        scope.found.look_again_s = BUSY_S
         return _await(scope, found, f"load balancer {found['name']} is busy: {error.message}")
     return None
 

@@ -29,6 +29,10 @@ class Memory:
         """Record that this state is in place."""
         self._looks.put(uid, (now_s, wanted))
 
+    def value(self, uid: str) -> Any:
+        """Return what was recorded last, None if nothing was."""
+        return (self._looks.get(uid) or (0.0, None))[1]
+
     def forget(self, uid: str) -> None:
         """Remove the entry of an object that is about to change."""
         self._looks.drop(uid)

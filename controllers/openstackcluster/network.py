@@ -5,10 +5,11 @@ Source: docs/explanation/go-provider.md, G-6, G-7 and G-9.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from api.v1beta2.network import NetworkParam
-from api.v1beta2.openstackcluster import NetworkStatus
+from api.v1beta2.openstackclusterstatus import NetworkStatus, Subnet
 from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError, InvalidSpecError
@@ -16,10 +17,21 @@ from capo.json_types import Body
 from capo.openstack import network, port, subnet
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
-from controllers.openstackcluster import deletion_blockers, existing, leaked_ports, status, vip_ports
+from controllers.drift import MTU, Policy, with_reason
+from controllers.openstackcluster import (
+    deletion_blockers,
+    drift,
+    existing,
+    leaked_ports,
+    managed_subnets,
+    status,
+    upcoming,
+    vip_ports,
+)
 from controllers.openstackcluster.changes import doubting, tagged
+from controllers.openstackcluster.managed_subnets import Place
 from controllers.openstackcluster.scope import ClusterScope
-from controllers.roles import NETWORK, SUBNET
+from controllers.roles import ADDITIONAL_SUBNET, NETWORK, SUBNET
 
 CONDITION: Final = "NetworkReady"
 EXTERNAL_NETWORK: Final = "external network"
@@ -65,9 +77,36 @@ def _ensure_managed(scope: ClusterScope) -> Outcome:
         raise InvalidSpecError("spec.managedSubnets has more than one entry")
     found = scope.find("network", NETWORK)
     if found is None:
-        return Create("network", (NETWORK,), lambda: {NETWORK: network.create(scope.cloud, wanted_network(scope))})
-    scope.found.network = status.network(tagged(scope, "network", found))
-    return _ensure_subnet(scope, wanted_subnet(scope, found["id"]))
+        wanted, later = wanted_network(scope), upcoming.creates(scope)
+        return Create("network", (NETWORK,), lambda: {NETWORK: network.create(scope.cloud, wanted)}, next=later)
+    scope.found.network = status.network(_with_mtu(scope, tagged(scope, "network", found)))
+    return _ensure_subnets(scope, found["id"])
+
+
+def _with_mtu(scope: ClusterScope, found: Body) -> Body:
+    """Report an MTU that differs from the spec's, or set it again, as the policy says; return the network as it is."""
+    options, has = scope.cluster.spec.managed_network, network.Network(found).mtu
+    policy = drift.policy_of(scope, MTU, default=Policy.REPORT)
+    if options is None or options.mtu in (None, has) or has is None or policy is Policy.OFF:
+        return found
+    name = f"network {found['id']}"
+    reason = scope.repairs.postponed(MTU, found["id"])
+    if policy is Policy.REPAIR and not reason:
+        try:
+            changed = network.update(scope.cloud, found["id"], {"mtu": options.mtu})
+        except CapoError as error:  # the cluster works nevertheless
+            scope.cloud_view.failed("network", found["id"], error)
+            drift.failed(scope, MTU, found["id"], error)
+            reason = scope.repairs.postponed(MTU, found["id"])
+        else:
+            scope.cloud_view.upsert("network", changed)
+            text = f"MTU of {name} was changed externally to {has}; it is {options.mtu} again"
+            drift.repaired(scope, MTU, found["id"], text)
+            return changed
+    text = f"MTU of {name} is {has}, the spec has {options.mtu}"
+    shown = with_reason(text, reason if policy is Policy.REPAIR else "")
+    scope.found.changes.setdefault("network", []).append(shown)
+    return found
 
 
 def wanted_network(scope: ClusterScope) -> WantedNetwork:
@@ -81,31 +120,45 @@ def wanted_network(scope: ClusterScope) -> WantedNetwork:
     )
 
 
-def _ensure_subnet(scope: ClusterScope, wanted: WantedSubnet) -> Outcome:
-    found = scope.find("subnet", SUBNET)
-    if found is None:
-        return Create("subnet", (SUBNET,), lambda: {SUBNET: subnet.create(scope.cloud, wanted)})
-    if changes := subnet.difference(wanted, found):
-        with doubting(scope, "subnet", found["id"]):
-            found = subnet.update(scope.cloud, found["id"], changes)
-        scope.cloud_view.upsert("subnet", found)
-        scope.emit("SuccessfulUpdateSubnet", f"Updated name servers of subnet {found['id']}")
-    scope.found.subnets = (status.subnet(tagged(scope, "subnet", found)),)
-    return Done()
+def _ensure_subnets(scope: ClusterScope, network_id: str) -> Outcome:
+    spec = scope.cluster.spec
+    place = Place(scope.context.owner, scope.resource_name, network_id, scope.description)
+    wanted = {SUBNET: managed_subnets.first(spec, place)}
+    if additional := managed_subnets.additional(spec, place):
+        wanted[ADDITIONAL_SUBNET] = additional
+    subnets: list[Subnet] = []
+    for role, each in wanted.items():
+        found = scope.find("subnet", role)
+        if found is None:
+            return _create_subnet(scope, role, each)
+        subnets.append(status.subnet(tagged(scope, "subnet", _with_name_servers(scope, each, found))))
+    scope.found.subnets = (*subnets, *_kept(scope, wanted))
+    changes = scope.found.changes
+    return Done("; ".join([*changes.get("network", ()), *changes.get("subnet", ())]))
 
 
-def wanted_subnet(scope: ClusterScope, network_id: str) -> WantedSubnet:
-    """Return the subnet to create."""
-    (spec,) = scope.cluster.spec.managed_subnets
-    return WantedSubnet(
-        stamp=scope.stamp(SUBNET),
-        name=names.network(scope.resource_name),
-        network_id=network_id,
-        cidr=spec.cidr,
-        description=scope.description,
-        dns_nameservers=spec.dns_nameservers,
-        allocation_pools=tuple((pool.start, pool.end) for pool in spec.allocation_pools),
-    )
+def _create_subnet(scope: ClusterScope, role: str, wanted: WantedSubnet) -> Create:
+    return Create("subnet", (role,), lambda: {role: subnet.create(scope.cloud, wanted)}, next=upcoming.creates(scope))
+
+
+def _with_name_servers(scope: ClusterScope, wanted: WantedSubnet, found: Body) -> Body:
+    """Update the name servers of a subnet; return it."""
+    changes = subnet.difference(wanted, found)
+    if not changes:
+        return found
+    with doubting(scope, "subnet", found["id"]):
+        found = subnet.update(scope.cloud, found["id"], changes)
+    scope.cloud_view.upsert("subnet", found)
+    scope.emit("SuccessfulUpdateSubnet", f"Updated name servers of subnet {found['id']}")
+    return found
+
+
+def _kept(scope: ClusterScope, wanted: Collection[str]) -> Iterator[Subnet]:
+    """Yield the second subnet if its field was pruned, as by another provider's definitions: machines use it."""
+    if ADDITIONAL_SUBNET not in wanted and scope.context.ledger.id_of(ADDITIONAL_SUBNET):
+        found = scope.find("subnet", ADDITIONAL_SUBNET)
+        if found is not None:
+            yield status.subnet(found)
 
 
 def _resolve_existing(scope: ClusterScope) -> Outcome:
@@ -158,6 +211,8 @@ def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:
     except ConflictError as error:
         # Read from Neutron: the shared list would be too old, and the next reconcile would repeat the failing delete.
         ports = port.in_network(scope.cloud, network_id).items
+        for body in ports:
+            scope.cloud_view.upsert("port", body)  # load balancers of workloads are found by their ports
         if left_behind := vip_ports.left_behind(scope, ports):
             return vip_ports.delete(scope, left_behind) or _delete_network(scope, network_id)
         if leaked_ports.delete(scope, ports):

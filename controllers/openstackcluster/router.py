@@ -1,4 +1,4 @@
-"""The router between the cluster's subnet and the external network.
+"""The router between the cluster's subnets and the external network.
 
 Source: docs/explanation/go-provider.md, G-8 and G-9. The router of an existing network is only read. A managed subnet
 gets its own router, or is connected to the one that the spec names.
@@ -13,20 +13,23 @@ from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import AmbiguousMatchError, ConflictError, RouterNotFoundError
 from capo.json_types import Body
-from capo.openstack import router, subnet
-from capo.openstack.floating_ip import FloatingIP
-from capo.openstack.port import Port
+from capo.openstack import floating_ip, router, subnet
+from capo.openstack.port import BY_DEVICE, Port
+from capo.openstack.resource_cache import Index, either, found_by, with_ids
 from capo.openstack.router import WantedRouter
-from controllers.openstackcluster import deletion_blockers, existing, status
+from controllers.drift import ROUTER as ROUTER_POLICY
+from controllers.openstackcluster import deletion_blockers, drift, existing, status
 from controllers.openstackcluster.changes import doubting, tagged
 from controllers.openstackcluster.scope import ClusterScope
-from controllers.roles import ROUTER, ROUTER_INTERFACE
+from controllers.roles import ADDITIONAL_ROUTER_INTERFACE, ROUTER, ROUTER_INTERFACE
 
 CONDITION: Final = "RouterReady"
+INTERFACES: Final = (ROUTER_INTERFACE, ADDITIONAL_ROUTER_INTERFACE)
+"""The roles of the ports that connect the first and the second subnet."""
 
 
 def ensure_router(scope: ClusterScope) -> Outcome:
-    """Connect the managed subnet to the external network, if there is one."""
+    """Connect the managed subnets to the external network, if there is one."""
     given = scope.cluster.spec.router
     if not scope.is_network_managed:
         return _look_up(scope, given) if given else NotNeeded()
@@ -39,9 +42,10 @@ def ensure_router(scope: ClusterScope) -> Outcome:
         found = tagged(scope, "router", found)
     if not given or external_ips(scope):
         found = _with_gateway(scope, found)
-    _ensure_interface(scope, found["id"])
+    for role, each in zip(INTERFACES, scope.found.subnets, strict=False):
+        _ensure_interface(scope, found["id"], role, each.id)
     scope.found.router = status.router(found)
-    return Done()
+    return Done("; ".join(scope.found.changes.get("router", ())))
 
 
 def _look_up(scope: ClusterScope, given: RouterParam) -> Outcome:
@@ -82,34 +86,52 @@ def external_ips(scope: ClusterScope) -> tuple[tuple[str | None, str | None], ..
 
 def _with_gateway(scope: ClusterScope, found: Body) -> Body:
     """Set the router's gateway with the requested addresses; return the updated router."""
-    changes = router.difference(wanted_router(scope), found)
+    wanted, router_id = wanted_router(scope), str(found["id"])
+    changes = router.difference(wanted, found)
     if not changes:
+        return found
+    # Gateway and addresses of the spec cannot change: a router that the status shows has had them.
+    was_in_place, before = drift.is_shown(scope, router_id), _gateway(found)
+    asked = (wanted.external_network_id, *wanted.external_fixed_ips)
+    text = drift.held(
+        scope, drift.Change(ROUTER_POLICY, router_id, asked, f"gateway of router {router_id} ({before})", was_in_place)
+    )
+    if text is not None:
+        scope.found.changes.setdefault("router", []).extend([text] if text else ())
         return found
     with doubting(scope, "router", found["id"]):
         changed = router.update(scope.cloud, found["id"], changes)
     scope.cloud_view.upsert("router", changed)
     scope.emit("SuccessfulUpdateRouter", f"Updated gateway of router {found['id']}")
+    if was_in_place:
+        text = f"gateway of router {router_id} was changed externally: {before}; it is {_gateway(changed)} again"
+        drift.repaired(scope, ROUTER_POLICY, router_id, text)
     return changed
 
 
-def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
-    """Connect the subnet and record the port, so that the deletion disconnects the right router."""
-    subnet_id = scope.found.subnets[0].id
+def _gateway(found: Body) -> str:
+    network_id = router.Router(found).gateway_network_id
+    return " ".join([f"network {network_id}", *sorted(router.addresses(found))]) if network_id else "none"
+
+
+def _ensure_interface(scope: ClusterScope, router_id: str, role: str, subnet_id: str) -> None:
+    """Connect a subnet and record the port, so that the deletion disconnects the right router."""
 
     def connects(body: Body) -> bool:
         return _connects(Port(body), router_id, subnet_id)
 
+    among = found_by(_INTERFACES, subnet_id)
     # The port has no stamp to find it by when its record was lost, as after a move.
-    if not scope.context.ledger.id_of(ROUTER_INTERFACE) and (there := scope.cloud_view.peek("port", connects)):
-        scope.context.ledger.record("port", ROUTER_INTERFACE, there[0]["id"])
-    if scope.cloud_view.find("port", ROUTER_INTERFACE, upstream=connects) is not None:
+    if not scope.context.ledger.id_of(role) and (there := scope.cloud_view.peek("port", connects, among=among)):
+        scope.context.ledger.record("port", role, there[0]["id"])
+    if scope.cloud_view.find("port", role, upstream=connects, among=among) is not None:
         return
     made = router.Interface(router.add_interface(scope.cloud, router_id, subnet_id))
     if made.port_id:
         scope.cloud_view.upsert("port", _port_of(made, router_id))
     port_id = made.port_id or _connecting_port_id(scope, router_id, subnet_id)
     if port_id:
-        scope.context.ledger.record("port", ROUTER_INTERFACE, port_id)
+        scope.context.ledger.record("port", role, port_id)
 
 
 def _connecting_port_id(scope: ClusterScope, router_id: str, subnet_id: str) -> str | None:
@@ -117,7 +139,9 @@ def _connecting_port_id(scope: ClusterScope, router_id: str, subnet_id: str) -> 
     for is_second_look in (False, True):
         if is_second_look:
             scope.cloud_view.mark_written("port")
-        ports = scope.cloud_view.list_matching("port", lambda body: _connects(Port(body), router_id, subnet_id))
+        ports = scope.cloud_view.list_matching(
+            "port", lambda body: _connects(Port(body), router_id, subnet_id), among=found_by(_INTERFACES, subnet_id)
+        )
         if ports:
             return str(ports[0]["id"])
     return None
@@ -144,11 +168,20 @@ def _is_interface(found: Port) -> bool:
     return found.device_owner in deletion_blockers.ROUTER_INTERFACES
 
 
+def _ends(body: Body) -> list[str]:
+    """Return the router and the subnets that an interface connects; nothing for any other port."""
+    found = Port(body)
+    return [found.device_id, *found.subnet_ids] if _is_interface(found) else []
+
+
+_INTERFACES: Final = Index(_ends)
+
+
 def remove_router(scope: ClusterScope) -> Outcome:
     """Disconnect the subnet and delete the cluster's routers; a router that the spec names is kept."""
     routers = scope.owned("router")
     given = scope.cluster.spec.router if scope.is_network_managed else None
-    if not routers and not given and scope.context.ledger.id_of(ROUTER_INTERFACE) is None:
+    if not routers and not given and not _recorded(scope):
         return NotNeeded()
     for port in _interfaces(scope, {body["id"] for body in routers}, given):
         if wait := _disconnect(scope, port):
@@ -163,7 +196,7 @@ def _delete(scope: ClusterScope, body: Body) -> None:
         router.delete(scope.cloud, body["id"])
     except ConflictError as error:
         router_id = body["id"]
-        ports = scope.cloud_view.list_matching("port", lambda found: Port(found).device_id == router_id)
+        ports = scope.cloud_view.list_matching("port", among=found_by(BY_DEVICE, router_id))
         # An interface may be missing from the list: the next attempt requires a new one.
         scope.cloud_view.mark_written("port")
         blocking = deletion_blockers.in_network(ports)
@@ -172,19 +205,25 @@ def _delete(scope: ClusterScope, body: Body) -> None:
     scope.emit("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
 
 
+def _recorded(scope: ClusterScope) -> set[str]:
+    """Return the ids of the recorded interfaces."""
+    return {id_ for role in INTERFACES if (id_ := scope.context.ledger.id_of(role))}
+
+
 def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Port]:
-    """Return the recorded port, all interfaces of our routers, and the given router's interfaces in our subnets."""
+    """Return the recorded ports, all interfaces of our routers, and the given router's interfaces in our subnets."""
     # Others, or a reconcile that died, may have connected the given router again: that port has no stamp.
-    recorded = scope.context.ledger.id_of(ROUTER_INTERFACE)
+    recorded = _recorded(scope)
     subnet_ids = {body["id"] for body in scope.owned("subnet")} if given else set()
 
     def is_near(body: Body) -> bool:
         port = Port(body)
-        is_known = port.id == recorded or port.device_id in router_ids or bool(port.subnet_ids & subnet_ids)
+        is_known = port.id in recorded or port.device_id in router_ids or bool(port.subnet_ids & subnet_ids)
         return is_known and _is_interface(port)
 
-    found = [Port(body) for body in scope.cloud_view.list_matching("port", is_near)]
-    known = router_ids | {port.device_id for port in found if port.id == recorded}
+    among = either(with_ids(recorded), found_by(_INTERFACES, *router_ids, *subnet_ids))
+    found = [Port(body) for body in scope.cloud_view.list_matching("port", is_near, among=among)]
+    known = router_ids | {port.device_id for port in found if port.id in recorded}
     if given and any(port.device_id not in known for port in found):
         known |= _given_ids(scope, given)
     return [port for port in found if port.device_id in known]
@@ -213,9 +252,11 @@ def _disconnect(scope: ClusterScope, port: Port) -> Wait | None:
         except ConflictError as error:
             if balancers := scope.context.ledger.records_of_kind("load_balancer"):
                 return Wait("Deleting", f"waiting for load balancer {balancers[0].id} to be deleted")
-            left = scope.cloud_view.list_matching("floating_ip", lambda body: FloatingIP(body).router_id == router_id)
-            # The list may be incomplete: the next attempt requires a new one.
+            left = scope.cloud_view.list_matching("floating_ip", among=found_by(floating_ip.BY_ROUTER, router_id))
+            # The list may be incomplete, and the ports show what the floating IP leads to: the next attempt requires
+            # new lists.
             scope.cloud_view.mark_written("floating_ip")
+            scope.cloud_view.mark_written("port")
             raise deletion_blockers.error(f"router {router_id}", left, "floating IP", error) from error
     scope.cloud_view.forget("port", port.id)
     return None

@@ -6,14 +6,24 @@ from collections.abc import Iterable
 from typing import Final
 
 from capo import names
-from capo.contract import references, rules
+from capo.contract import clusters, references, rules
 from capo.engine import conditions
-from capo.engine.store import Route, Store
+from capo.engine.store import Index, Route, Store
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
+from capo.ledger import Ledger
+from controllers import anti_affinity
 from controllers.pause_conditions import PAUSED
 
 Idents = Iterable[tuple[str, str]]
+
+
+def _owning_cluster(infra: Object) -> Idents:
+    name = references.owner_cluster_name(infra)
+    return [(infra["metadata"]["namespace"], name)] if name else []
+
+
+OF_CLUSTER: Final = Index(OPENSTACK_CLUSTER, _owning_cluster)
 
 
 def keys_for_cluster(cluster: Object, store: Store) -> Idents:
@@ -44,9 +54,29 @@ def keys_for_member(machine: Object, store: Store) -> Idents:
         return []
     return [
         (namespace, infra["metadata"]["name"])
-        for infra in store.list(OPENSTACK_CLUSTER, namespace)
-        if infra["metadata"].get("deletionTimestamp") and references.owner_cluster_name(infra) == cluster_name
+        for infra in store.find(OF_CLUSTER, (namespace, cluster_name))
+        if infra["metadata"].get("deletionTimestamp")
     ]
+
+
+def keys_for_grouped(machine: Object, store: Store) -> Idents:
+    """Requeue the OpenStackCluster of a machine with a server group: the group is missing, may be empty, or has a host.
+
+    The last one shows whether servers of the group share a host.
+    """
+    group, cluster_name = anti_affinity.of_machine(machine), references.cluster_name(machine)
+    if group is None or not cluster_name:
+        return []
+    namespace = machine["metadata"]["namespace"]
+    cluster = store.get(CLUSTER, namespace, cluster_name)
+    name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind) if cluster else None
+    infra = store.get(OPENSTACK_CLUSTER, namespace, name) if name else None
+    if infra is None:
+        return []
+    is_leaving = bool(machine["metadata"].get("deletionTimestamp"))
+    is_missing = Ledger.read(infra.get("status")).id_of(group.role) is None
+    is_concerned = is_leaving or is_missing or clusters.is_provisioned(machine)
+    return [(namespace, infra["metadata"]["name"])] if is_concerned else []
 
 
 ROUTES: Final = (
@@ -54,4 +84,5 @@ ROUTES: Final = (
     Route(OPENSTACK_SERVER, keys_for_server),
     Route(MACHINE, keys_for_member),
     Route(OPENSTACK_MACHINE, keys_for_member),
+    Route(OPENSTACK_MACHINE, keys_for_grouped),
 )

@@ -20,6 +20,10 @@ _NODE_PORTS: Final = (30000, 32767)
 _ETCD: Final = (2379, 2380)
 _KUBELET: Final = 10250
 _SSH: Final = 22
+_DNS: Final = 53
+_HTTP: Final = 80
+_METADATA: Final = {"IPv4": "169.254.169.254", "IPv6": "fe80::a9fe:a9fe"}
+"""Source: Nova user guide, "Metadata", "The metadata service"."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +35,16 @@ class RuleContext:
         api_ports: ports of the API server.
         additional_ports: more ports of the load balancer.
         subnet_cidrs: CIDRs of the cluster's subnets; they determine the IP versions.
+        api_servers: addresses and ports at which nodes reach the API server, as far as they are known.
+        name_servers: addresses of the DNS servers that the subnets announce.
     """
 
     group_ids: Mapping[str, str]
     api_ports: Sequence[int]
     additional_ports: Sequence[int]
     subnet_cidrs: Sequence[str]
+    api_servers: Sequence[tuple[str, int]] = ()
+    name_servers: Sequence[str] = ()
 
     @property
     def ethertypes(self) -> tuple[str, ...]:
@@ -76,16 +84,75 @@ def wanted(spec: ManagedSecurityGroups, around: RuleContext) -> Wanted:
         WORKER: (*_worker(spec, around), *_of_users(users[WORKER], around), *_ssh(around)),
     }
     if BASTION in around.group_ids:
-        rules[BASTION] = (*_egress(), *_ingress(around, "SSH", _SSH))
+        rules[BASTION] = (*_egress_of_bastion(spec, around), *_ingress(around, "SSH", _SSH))
     skipped = dict.fromkeys(
         sentence for rule in (*users[CONTROL_PLANE], *users[WORKER]) for sentence in _gaps(rule, around)
     )
     return Wanted(rules, tuple(skipped))
 
 
-def _egress() -> Iterator[Rule]:
+def is_egress_restricted(spec: ManagedSecurityGroups | None) -> bool:
+    """Return whether nodes may connect only to what is listed."""
+    return spec is not None and spec.allow_all_outbound_traffic is False
+
+
+def _egress(spec: ManagedSecurityGroups, around: RuleContext) -> Iterator[Rule]:
+    if not is_egress_restricted(spec):
+        yield from _full_open()
+        return
+    for group in (CONTROL_PLANE, WORKER):
+        yield from _to_group(around, "In-cluster Egress", None, group)
+    for address, port in around.api_servers:
+        yield _to(address, "Kubernetes API", port)
+    yield from _to_services(around)
+
+
+def _egress_of_bastion(spec: ManagedSecurityGroups, around: RuleContext) -> Iterator[Rule]:
+    if not is_egress_restricted(spec):
+        yield from _full_open()
+        return
+    for group in (CONTROL_PLANE, WORKER):
+        yield from _to_group(around, "SSH", _SSH, group)
+    yield from _to_services(around)
+
+
+def _full_open() -> Iterator[Rule]:
     for version in ("IPv4", "IPv6"):
         yield Rule(direction="egress", ethertype=version, description="Full open")
+
+
+def _to_services(around: RuleContext) -> Iterator[Rule]:
+    """Yield rules to DNS and the metadata service; Neutron permits DHCP and neighbor discovery without a rule."""
+    for prefix in dict.fromkeys((*around.subnet_cidrs, *around.name_servers)):
+        for protocol in ("udp", "tcp"):
+            yield _to(prefix, "DNS", _DNS, protocol=protocol)
+    for version in around.ethertypes:
+        yield _to(_METADATA[version], "Metadata", _HTTP)
+
+
+def _to_group(around: RuleContext, description: str, port: int | None, group: str) -> Iterator[Rule]:
+    for version in around.ethertypes:
+        yield Rule(
+            direction="egress",
+            ethertype=version,
+            description=description,
+            protocol="tcp" if port else None,
+            port_range_min=port,
+            port_range_max=port,
+            remote_group_id=around.group_ids[group],
+        )
+
+
+def _to(prefix: str, description: str, port: int, *, protocol: str = "tcp") -> Rule:
+    return Rule(
+        direction="egress",
+        ethertype=ethertype(prefix),
+        description=description,
+        protocol=protocol,
+        port_range_min=port,
+        port_range_max=port,
+        remote_ip_prefix=prefix,
+    )
 
 
 def _ingress(
@@ -111,7 +178,7 @@ def _ingress(
 
 
 def _control_plane(spec: ManagedSecurityGroups, around: RuleContext) -> Iterator[Rule]:
-    yield from _egress()
+    yield from _egress(spec, around)
     for port in around.api_ports:
         yield from _ingress(around, "Kubernetes API", port)
     for port in around.additional_ports:
@@ -123,17 +190,26 @@ def _control_plane(spec: ManagedSecurityGroups, around: RuleContext) -> Iterator
 
 
 def _worker(spec: ManagedSecurityGroups, around: RuleContext) -> Iterator[Rule]:
-    yield from _egress()
-    for cidr in around.subnet_cidrs:
+    yield from _egress(spec, around)
+    for cidr in dict.fromkeys((*around.subnet_cidrs, *map(_client, spec.node_port_allowed_cidrs))):
         for protocol in ("tcp", "udp"):
-            yield _node_ports_of_subnet(cidr, protocol)
+            yield _node_ports_of(cidr, protocol)
     for group in (WORKER, CONTROL_PLANE):
         for protocol in ("tcp", "udp"):
             yield from _ingress(around, "Node Port Services", _NODE_PORTS, protocol=protocol, of=group)
     yield from _among_nodes(spec, around, of=(WORKER, CONTROL_PLANE))
 
 
-def _node_ports_of_subnet(cidr: str, protocol: str) -> Rule:
+def _client(entry: str) -> str:
+    try:
+        return str(ipaddress.ip_network(entry.strip(), strict=False))
+    except ValueError as error:
+        raise InvalidSpecError(
+            f"spec.managedSecurityGroups.nodePortAllowedCIDRs: {entry!r} is neither an address nor a CIDR"
+        ) from error
+
+
+def _node_ports_of(cidr: str, protocol: str) -> Rule:
     low, high = _NODE_PORTS
     return Rule(
         direction="ingress",

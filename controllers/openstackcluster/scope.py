@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from api.v1beta2 import OpenStackCluster
-from api.v1beta2.openstackcluster import BastionReplacement, BastionStatus, NetworkStatus, Router, Subnet
-from api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
+from api.v1beta2.openstackclusterstatus import BastionReplacement, BastionStatus, NetworkStatus, Router, Subnet
+from api.v1beta2.openstackclusterstatus import LoadBalancer as LoadBalancerStatus
 from capo import names
 from capo.contract import references
 from capo.contract.clusters import Endpoint
 from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.context import ReconcileContext
-from capo.errors import BlockedError, InvalidSpecError, NotFoundError, UnsupportedByCloudError
+from capo.errors import BlockedError, CapoError, InvalidSpecError, NotFoundError, UnsupportedByCloudError
 from capo.json_types import Body, Object
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.names import Stamp
 from capo.openstack import extension
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
+from capo.openstack.kinds import LOAD_BALANCER
+from capo.openstack.load_balancer import LoadBalancer
+from capo.openstack.resource_cache import Item, nothing, with_ids
 from controllers import roles
+from controllers.drift import Repairs
 from controllers.openstackcluster import takeover
 from controllers.openstackcluster.dns import Resolver
+from controllers.openstackcluster.leftovers import Leftovers
 from controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 
 _OF_ROUTERS: Final = ("router", "floating_ip")
+
+
+@dataclass
+class GroupsFound:
+    """What this reconcile did about server groups.
+
+    Args:
+        created: how many it created or tried to create.
+        failure: why one that nothing needs could not be deleted.
+        again_s: when to requeue for those that are to be deleted.
+    """
+
+    created: int = 0
+    failure: CapoError | None = None
+    again_s: float | None = None
 
 
 @dataclass
@@ -40,16 +60,22 @@ class Found:
         subnets: the subnets that the cluster uses, in order.
         router: None when there is none.
         groups: managed security groups by suffix.
+        server_groups: None before those that nothing needs were deleted.
+        applied_rules: ``status.appliedRules``; None if the policy does not need them.
+        changes: messages about external changes that are not reverted, by the kind of resource.
+        settings: settings of the children of the load balancer, by id; empty if they were not compared to the end.
         load_balancer: the load balancer in Octavia's form; None when there is none.
         vip_network: network and subnet of the VIP.
         allowed_cidrs: CIDRs of every listener; empty admits everyone.
         not_enforced: set if the spec restricts who may connect and the load balancer's provider cannot; else None.
+        no_second_vip: set if the provider of the load balancer ignored the second VIP; else None.
         look_again_s: when to requeue for the load balancer although its step is done.
         floating_ip: address of the endpoint's floating IP, None without one.
         endpoint: the endpoint to write to the spec.
         failure_domains: ``status.failureDomains``.
         bastion: ``status.bastion``.
         bastion_replacement: ``status.bastionReplacement``.
+        leftovers: what workloads left, while the cluster is being deleted; None if that was not searched for.
     """
 
     external_network: NetworkStatus | None = None
@@ -57,16 +83,22 @@ class Found:
     subnets: tuple[Subnet, ...] = ()
     router: Router | None = None
     groups: dict[str, Body] = field(default_factory=dict)
+    server_groups: GroupsFound | None = None
+    applied_rules: list[dict[str, Any]] | None = None
+    changes: dict[str, list[str]] = field(default_factory=dict)
+    settings: dict[str, Mapping[str, str]] = field(default_factory=dict)
     load_balancer: Body | None = None
     vip_network: tuple[NetworkStatus, tuple[Subnet, ...]] | None = None
     allowed_cidrs: tuple[str, ...] = ()
     not_enforced: InvalidSpecError | None = None
+    no_second_vip: InvalidSpecError | None = None
     look_again_s: float | None = None
     floating_ip: str | None = None
     endpoint: Endpoint | None = None
     failure_domains: list[dict[str, Any]] | None = None
     bastion: BastionStatus | None = None
     bastion_replacement: BastionReplacement | None = None
+    leftovers: Leftovers | None = None
 
 
 def cluster_name_of(obj: Object) -> str:
@@ -86,6 +118,7 @@ class ClusterScope:
         refusals: what Octavia refused lately: load balancers with their children, health monitors.
         resolver: resolves DNS names.
         looks: when resources of others were last read, by object and kind.
+        repairs: earlier repairs of external changes.
         attention: the condition of credentials that work and need attention.
     """
 
@@ -99,6 +132,7 @@ class ClusterScope:
     refusals: Memory
     resolver: Resolver
     looks: Memory
+    repairs: Repairs
     attention: Condition | None = None
     found: Found = field(default_factory=Found)
 
@@ -157,19 +191,41 @@ class ClusterScope:
         mark = self._adoptable().get(role)
         reported_id = takeover.reported_ids(self.cluster).get(role)
         try:
-            return self.cloud_view.find(kind, role, upstream=mark.fits if mark else None, upstream_id=reported_id)
+            if mark is None:
+                return self.cloud_view.find(kind, role)
+            return self.cloud_view.find(kind, role, upstream=mark.fits, among=mark.among, upstream_id=reported_id)
         except (NotFoundError, UnsupportedByCloudError):
             if self._may_have(kind):
                 raise
             return None
 
-    def marks(self) -> list[tuple[str, Callable[[Body], bool]]]:
-        """Return, for each kind, the test whether a resource has the name of one of ours."""
-        return [(mark.kind, mark.fits) for mark in self._marks().values()]
+    def namesakes(self) -> dict[str, list[Item]]:
+        """Return by kind what has the name of one of ours and is not this object's."""
+        found: dict[str, list[Item]] = {}
+        for mark in self._marks().values():
+            found.setdefault(mark.kind, []).extend(self._others(mark))
+        return found
+
+    def _others(self, mark: takeover.Mark) -> list[Item]:
+        return self.cloud_view.others(mark.kind, mark.fits, mark.among)
 
     def _marks(self) -> dict[str, takeover.Mark]:
         network_id = self.context.ledger.id_of(roles.NETWORK)
-        return takeover.marks(self.cluster, self.resource_name, network_id, self._bastion_ports())
+        return takeover.marks(
+            self.cluster,
+            self.resource_name,
+            network_id,
+            api_ports=self._vip_ports(),
+            bastion_ports=self._bastion_ports(),
+        )
+
+    def _vip_ports(self) -> set[str]:
+        """Return the port of the virtual IP of a load balancer taken over: an endpoint may be a DNS name."""
+        recorded = self.context.ledger.id_of(roles.LOAD_BALANCER) if self.context.is_taken_over else None
+        if recorded is None:
+            return set()
+        bodies = self.cloud_view.peek(LOAD_BALANCER.name, among=with_ids([recorded]))
+        return {port_id for body in bodies if (port_id := LoadBalancer(body).vip_port_id)}
 
     def _bastion_ports(self) -> set[str]:
         resources = ((self.bastion_object or {}).get("status") or {}).get("resources") or {}
@@ -207,7 +263,7 @@ class ClusterScope:
         """
         adoptable = self._adoptable()
         unproven = [mark for role, mark in self._marks().items() if mark.kind == kind and role not in adoptable]
-        items = [item for mark in unproven for item in self.cloud_view.others(kind, mark.fits) if item.stamp is None]
+        items = [item for mark in unproven for item in self._others(mark) if item.stamp is None]
         if items:
             ids = ", ".join(sorted(item.body["id"] for item in items))
             raise BlockedError(
@@ -248,12 +304,21 @@ class ClusterScope:
         return f"{self.cloud.credentials.auth_host} {self.cloud.region}"
 
     def note_refusal(self, of: str) -> None:
-        """Record that Octavia refused children of a load balancer, by object or region, or a monitor."""
+        """Record that Octavia refused children of a load balancer, by object or region, or a monitor, or a deletion."""
         self.refusals.note(of, wanted=True, now_s=self.context.started_s)
 
     def was_refused(self, of: str, *, within_s: float = FORGOTTEN_S) -> bool:
         """Return whether this process recorded such a refusal within the time."""
         return self.refusals.is_fresh(of, wanted=True, now_s=self.context.started_s, max_age_s=within_s)
+
+    def note_held(self, wanted: Any, changes: list[str]) -> None:
+        """Record the external changes of the load balancer that a comparison with the spec left as they are."""
+        self.looks.note(f"{self.uid} held", (wanted, tuple(changes)), now_s=self.context.started_s)
+
+    def held_changes(self, wanted: Any) -> tuple[str, ...]:
+        """Return what :meth:`note_held` recorded for this state of the spec."""
+        known = self.looks.value(f"{self.uid} held")
+        return known[1] if known and known[0] == wanted else ()
 
     def is_seen(self, what: str, known: Any) -> bool:
         """Return whether this process found a resource of others as the status shows it, since the last resync."""
@@ -270,7 +335,7 @@ class ClusterScope:
         Raises:
             NotYetObserved: it is being polled.
         """
-        self.cloud_view.list_matching(kind, lambda _body: False, max_age_s=self.context.deps.sync_period_s / 2)
+        self.cloud_view.list_matching(kind, max_age_s=self.context.deps.sync_period_s / 2, among=nothing)
 
     def emit(self, reason: str, text: str, *, severity: str = "Normal") -> None:
         """Emit an Event on the object."""

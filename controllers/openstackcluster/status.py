@@ -11,7 +11,7 @@ from typing import Final
 
 from api.model import Model
 from api.v1beta2 import OpenStackCluster
-from api.v1beta2.openstackcluster import NetworkStatus, Router, Subnet
+from api.v1beta2.openstackclusterstatus import NetworkStatus, Router, Subnet
 from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotNeeded, Result, Results, Wait, is_done
@@ -69,8 +69,13 @@ def after_reconcile(found: Found, cluster: OpenStackCluster, results: Results) -
         fields["router"] = _block(found.router)
     if is_done(results["SecurityGroupsReady"]):
         fields |= {name: _group(found.groups.get(suffix)) for suffix, name in _GROUPS.items()}
+        if found.applied_rules is not None or cluster.status.applied_rules:
+            fields["appliedRules"] = found.applied_rules or None
     if is_done(results["LoadBalancerReady"]) and is_done(results["APIEndpointReady"]):
         fields["apiServerManagedLoadBalancer"] = _load_balancer(found)
+    if found.settings:
+        settings = [{"id": id_, "settings": dict(each)} for id_, each in sorted(found.settings.items())]
+        fields["loadBalancerSettings"] = settings
     if found.failure_domains is not None:
         fields["failureDomains"] = found.failure_domains or None
     if isinstance(results["BastionReady"], NotNeeded | Wait) or is_done(results["BastionReady"]):
@@ -110,8 +115,8 @@ def shown(cluster: OpenStackCluster, ledger: Ledger, results: Results) -> list[C
 
 
 def not_enforced(found: Found, results: Results) -> list[Condition]:
-    """Report that allowed CIDRs are not enforced. The load balancer works nevertheless, so its step blocks no other."""
-    error = found.not_enforced
+    """Report what the load balancer lacks: allowed CIDRs, or a VIP. It works nevertheless: its step blocks no other."""
+    error = found.not_enforced or found.no_second_vip
     if error is None or not is_done(results["LoadBalancerReady"]):
         return []
     shown = [Condition("LoadBalancerReady", "False", error.reason, error.sentence)]
@@ -194,6 +199,7 @@ def _load_balancer(found: Found) -> Json | None:
         "id": body["id"],
         "ip": found.floating_ip or LoadBalancer(body).vip_address,
         "internalIP": LoadBalancer(body).vip_address,
+        "additionalInternalIPs": LoadBalancer(body).vip_addresses[1:] or None,
         "allowedCIDRs": list(found.allowed_cidrs) or None,
         "tags": list(body.get("tags") or ()) or None,
         "loadBalancerNetwork": network_block,

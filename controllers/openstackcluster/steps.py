@@ -1,7 +1,8 @@
 """The steps of an OpenStackCluster; deletion runs them in reverse order.
 
 Each step has its own module; decisions that need no request are in modules whose first line says ``pure``. Router, load
-balancer and security groups need only the network, so they are created in parallel.
+balancer and security groups need only the network, so they are created in parallel. Security groups come after the
+endpoint because their egress rules may name it; failure domains come before the steps that admit their subnets.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from capo.engine.steps import Create, Outcome, Plan, Step, nothing
 from capo.errors import InvalidClusterSpecError, InvalidSpecError
+from controllers.openstackcluster import server_groups
 from controllers.openstackcluster.api_endpoint import ensure_endpoint, remove_endpoint
 from controllers.openstackcluster.bastion import ensure_bastion, remove_bastion
 from controllers.openstackcluster.failure_domains import ensure_failure_domains
@@ -21,6 +23,7 @@ from controllers.openstackcluster.network import ensure_network, remove_network
 from controllers.openstackcluster.router import ensure_router, remove_router
 from controllers.openstackcluster.scope import ClusterScope
 from controllers.openstackcluster.security_groups import ensure_security_groups, remove_security_groups
+from controllers.openstackcluster.workload_leftovers import ensure_leftovers, remove_leftovers
 
 T = TypeVar("T")
 
@@ -54,6 +57,13 @@ STEPS: Final = (
         failure_reason="NetworkCreateFailed",
     ),
     Step(
+        "FailureDomainsReady",
+        ensure=with_cluster_errors(ensure_failure_domains),
+        remove=nothing,
+        needs=(),
+        is_vital=False,
+    ),
+    Step(
         "RouterReady",
         ensure=with_cluster_errors(ensure_router),
         remove=remove_router,
@@ -67,13 +77,6 @@ STEPS: Final = (
         needs=("NetworkReady",),
     ),
     Step(
-        "SecurityGroupsReady",
-        ensure=with_cluster_errors(ensure_security_groups),
-        remove=remove_security_groups,
-        needs=("NetworkReady",),
-        failure_reason="SecurityGroupCreateFailed",
-    ),
-    Step(
         "APIEndpointReady",
         ensure=with_cluster_errors(ensure_endpoint),
         remove=remove_endpoint,
@@ -81,17 +84,31 @@ STEPS: Final = (
         failure_reason="APIEndpointConfigFailed",
     ),
     Step(
-        "FailureDomainsReady",
-        ensure=with_cluster_errors(ensure_failure_domains),
-        remove=nothing,
-        needs=(),
-        is_vital=False,
+        "SecurityGroupsReady",
+        ensure=with_cluster_errors(ensure_security_groups),
+        remove=remove_security_groups,
+        needs=("NetworkReady",),
+        failure_reason="SecurityGroupCreateFailed",
     ),
     Step(
         "BastionReady",
         ensure=with_cluster_errors(ensure_bastion),
         remove=remove_bastion,
         needs=("NetworkReady", "RouterReady", "SecurityGroupsReady"),
+        is_vital=False,
+    ),
+    Step(
+        "LeftoversGone",
+        ensure=ensure_leftovers,
+        remove=remove_leftovers,
+        needs=("NetworkReady", "RouterReady"),
+        is_vital=False,
+    ),
+    Step(
+        server_groups.CONDITION,
+        ensure=with_cluster_errors(server_groups.ensure_server_groups),
+        remove=server_groups.remove_server_groups,
+        needs=(),
         is_vital=False,
     ),
     Step(
@@ -105,6 +122,8 @@ STEPS: Final = (
             "SecurityGroupsReady",
             "APIEndpointReady",
             "BastionReady",
+            "LeftoversGone",
+            server_groups.CONDITION,
         ),
         is_vital=False,
     ),

@@ -15,7 +15,9 @@ from api.v1beta2 import OpenStackCluster
 from capo import names
 from capo.json_types import Body
 from capo.ledger import Ledger
+from capo.openstack import floating_ip, subnet
 from capo.openstack.floating_ip import FloatingIP
+from capo.openstack.resource_cache import BY_NAME, Selection, either, found_by, with_ids
 from capo.openstack.subnet import Subnet
 from controllers import roles
 from controllers.roles import BASTION, CONTROL_PLANE, WORKER
@@ -30,20 +32,28 @@ class Mark:
     Args:
         kind: of the resource.
         fits: returns whether a resource without a stamp is the one.
+        among: selects those that may be the one.
     """
 
     kind: str
     fits: Callable[[Body], bool]
+    among: Selection
 
 
 def marks(
-    cluster: OpenStackCluster, resource_name: str, network_id: str | None, bastion_ports: Collection[str] = ()
+    cluster: OpenStackCluster,
+    resource_name: str,
+    network_id: str | None,
+    *,
+    api_ports: Collection[str] = (),
+    bastion_ports: Collection[str] = (),
 ) -> dict[str, Mark]:
     """Return the marks by role.
 
     Args:
         resource_name: ``<namespace>-<Cluster name>``.
         network_id: id of the cluster's network, None while unknown.
+        api_ports: ids of the ports of the virtual IP.
         bastion_ports: ids of the ports of the bastion's server.
     """
     balancer, endpoint = cluster.status.api_server_managed_load_balancer, cluster.spec.control_plane_endpoint
@@ -51,7 +61,7 @@ def marks(
     bastion_address = cluster.status.bastion.floating_ip if cluster.status.bastion else None
     found = {
         roles.LOAD_BALANCER: _named("load_balancer", names.load_balancer(resource_name)),
-        roles.API_FLOATING_IP: _floating_ip(resource_name, api_address),
+        roles.API_FLOATING_IP: _floating_ip(resource_name, api_address, api_ports),
         roles.BASTION_FLOATING_IP: _floating_ip(resource_name, bastion_address, bastion_ports),
     }
     # Without managed groups the Go provider creates none: one of that name is not ours, unless its id is in the status,
@@ -95,7 +105,8 @@ def named(cluster: OpenStackCluster) -> Ledger:
 def proven(all_marks: Mapping[str, Mark], cluster: OpenStackCluster) -> dict[str, Mark]:
     """Return the marks that suffice for a deletion.
 
-    A floating IP is identified by its recorded address, the subnet by its network, others by their id in the status.
+    A floating IP is identified by its recorded address or its port, the subnet by its network, others by their id in
+    the status.
     """
     ids = reported_ids(cluster)
     return {
@@ -106,22 +117,26 @@ def proven(all_marks: Mapping[str, Mark], cluster: OpenStackCluster) -> dict[str
 
 
 def _with_id(mark: Mark, resource_id: str) -> Mark:
-    return Mark(mark.kind, lambda body: body["id"] == resource_id and mark.fits(body))
+    return Mark(mark.kind, lambda body: body["id"] == resource_id and mark.fits(body), with_ids([resource_id]))
 
 
 def _named(kind: str, name: str) -> Mark:
-    return Mark(kind, lambda body: body.get("name") == name)
+    return Mark(kind, lambda body: body.get("name") == name, found_by(BY_NAME, name))
 
 
 def _subnet(network_id: str | None, cidr: str) -> Mark:
-    return Mark("subnet", lambda body: (Subnet(body).network_id, Subnet(body).cidr) == (network_id, cidr))
+    def fits(body: Body) -> bool:
+        return (Subnet(body).network_id, Subnet(body).cidr) == (network_id, cidr)
+
+    return Mark("subnet", fits, found_by(subnet.BY_NETWORK, network_id))
 
 
-def _floating_ip(resource_name: str, address: str | None, port_ids: Collection[str] = ()) -> Mark:
+def _floating_ip(resource_name: str, address: str | None, port_ids: Collection[str]) -> Mark:
     """Return the mark of a floating IP: all share one description, so the address or the port must match, too."""
 
     def fits(body: Body) -> bool:
         is_described = FloatingIP(body).description == names.created_by(resource_name)
         return is_described and (FloatingIP(body).address == address or FloatingIP(body).port_id in port_ids)
 
-    return Mark("floating_ip", fits)
+    at_ports = found_by(floating_ip.BY_PORT, *port_ids)
+    return Mark("floating_ip", fits, either(found_by(floating_ip.BY_ADDRESS, address), at_ports))

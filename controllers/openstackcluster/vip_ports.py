@@ -22,8 +22,8 @@ from capo.engine.steps import Wait
 from capo.json_types import Body
 from capo.openstack import load_balancer, port
 from capo.openstack.load_balancer import LoadBalancer
+from capo.openstack.octavia_providers import OVN
 from capo.openstack.port import Port
-from controllers.openstackcluster.load_balancer_spec import OVN
 from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import NETWORK
 

@@ -15,17 +15,20 @@ from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.context import Dependencies
 from capo.engine.overall import AUTHENTICATED, AUTHENTICATION_FAILED
-from capo.engine.store import Route, Store
+from capo.engine.store import Index, Route, Store
 from capo.engine.worker import Result
 from capo.json_types import Object
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import OPENSTACK_CLUSTER_IDENTITY, Key, Kind
 from capo.shares import CloudKey
-from controllers.credentials import USERS, CredentialsCache
+from controllers.credentials import USERS, CredentialsCache, Edit, edit_of
 
 LOOK_S: Final = 60.0
 """Pause between two writes of a status, and between two checks of the logins."""
+FIRST_LOOK_S: Final = 10.0
+"""Pause between two checks until the first login, which the first condition does not keep waiting."""
 MAX_IDENTITIES: Final = 10_000
+_GONE: Final = ("", (-1, 0))
 
 
 def users_of(name: str, store: Store) -> list[Key]:
@@ -33,13 +36,16 @@ def users_of(name: str, store: Store) -> list[Key]:
     return [
         Key(kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
         for kind in USERS
-        for obj in store.list(kind)
-        if _is_of((obj.get("spec") or {}).get("identityRef") or {}, name)
+        for obj in store.find(_BY_IDENTITY[kind], name)
     ]
 
 
-def _is_of(ref: Object, name: str) -> bool:
-    return ref.get("type") == "ClusterIdentity" and ref.get("name") == name
+def _identity(obj: Object) -> list[str]:
+    ref = (obj.get("spec") or {}).get("identityRef") or {}
+    return [ref["name"]] if ref.get("type") == "ClusterIdentity" and ref.get("name") else []
+
+
+_BY_IDENTITY: Final = {kind: Index(kind, _identity) for kind in USERS}
 
 
 class ClusterIdentityController:
@@ -59,7 +65,7 @@ class ClusterIdentityController:
         self._deps = deps
         self._wake = wake
         self._written = caches.Bounded[str, float].by_age(LOOK_S, deps.clock.now)
-        self._generations = caches.Bounded[str, int].by_number(MAX_IDENTITIES)
+        self._edits = caches.Bounded[str, tuple[str, Edit]].by_number(MAX_IDENTITIES)
 
     def cloud_key(self, key: Key) -> CloudKey:
         """Return an empty key: no cloud is called."""
@@ -70,22 +76,26 @@ class ClusterIdentityController:
         return True
 
     def reconcile(self, key: Key) -> Result:
-        """Requeue the objects that use a changed identity; write its status if it changed."""
+        """Requeue the objects that use an edited or annotated identity; write its status if it changed."""
         identity = self._deps.store.get(*key)
         users = users_of(key.name, self._deps.store)
         self._wake_users(key.name, identity, users)
-        if identity is None or identity["metadata"].get("deletionTimestamp"):
+        is_left = identity is None or not self._deps.is_selected(identity)
+        if identity is None or is_left or identity["metadata"].get("deletionTimestamp"):
             return Result()
         body = self._difference(identity, len(users))
-        if body and key.name not in self._written:
+        is_first = bool(body.get("conditions")) and not (identity.get("status") or {}).get("conditions")
+        if body and (is_first or key.name not in self._written):
             self._write(key, body)
-        return Result(requeue_after_s=LOOK_S)
+        is_unknown = bool(users) and self._identities.login(identity) is None
+        return Result(requeue_after_s=FIRST_LOOK_S if is_unknown else LOOK_S)
 
     def _wake_users(self, name: str, identity: Object | None, users: Sequence[Key]) -> None:
-        generation = identity["metadata"].get("generation", 0) if identity else -1
-        before = self._generations.get(name)
-        self._generations.put(name, generation)
-        if before not in (None, generation):
+        edit = (str(identity["metadata"].get("uid")), edit_of(identity)) if identity else _GONE
+        before = self._edits.get(name)
+        self._edits.put(name, edit)
+        if before not in (None, edit):
+            self._identities.note_identity_edit(name)
             for user in users:
                 self._wake(user)
 
@@ -93,7 +103,7 @@ class ClusterIdentityController:
         """Return the fields of the status that changed."""
         status = identity.get("status") or {}
         shown = list(status.get("conditions") or ())
-        login = self._identities.login(identity["metadata"]["name"])
+        login = self._identities.login(identity)
         found = {"usedBy": users, "conditions": shown}
         if login is not None:
             condition = _condition(login)

@@ -7,7 +7,6 @@ W-13, W-33; ADR 0001.
 
 from __future__ import annotations
 
-from collections.abc import Set
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -17,10 +16,10 @@ from capo.errors import CapoError, NotFoundError
 from capo.json_types import Body, Object
 from capo.kube.kinds import IP_ADDRESS_CLAIM
 from capo.ledger import Pending
-from capo.openstack import floating_ip
+from capo.openstack import floating_ip, quota
 from capo.openstack.floating_ip import FloatingIP, WantedFloatingIP
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes, takeover
-from controllers.openstackfloatingippool.scope import KIND, PoolScope, role_of
+from controllers.openstackfloatingippool.scope import KIND, PoolScope, ip_in, role_of
 
 FRESH_S: Final = 30.0
 """A list older than this does not show what a user prepared or freed since."""
@@ -37,12 +36,12 @@ MAX_ADDRESSES: Final = 2000
 def ensure_allocated(scope: PoolScope) -> Outcome:
     """Allocate the floating IPs that exist to the claims that wait."""
     waiting = [claim for claim in scope.unanswered() if _is_kept(scope, claim)]
-    bodies = scope.floating_ips(max_age_s=FRESH_S if waiting else None)
     if scope.context.is_taken_over:
         takeover.record(scope)
-    born, claimed = candidates.born(scope, bodies), _claimed(scope)
-    left = [claim for claim in waiting if not _allocate_born(scope, claim, born.get(role_of(claim)), claimed)]
-    held = candidates.holders(scope, bodies)
+    bodies = scope.floating_ips(max_age_s=FRESH_S if waiting else None)
+    born = candidates.born(scope, bodies)
+    left = [claim for claim in waiting if not _allocate_born(scope, claim, born.get(role_of(claim)))]
+    held = candidates.holders(scope)
     for body in candidates.free(scope, bodies, held):
         left = [claim for claim in left if not scope.is_refused(claim)]
         if not left:
@@ -50,7 +49,8 @@ def ensure_allocated(scope: PoolScope) -> Outcome:
         if _allocate_free(scope, left[0], body):
             left.pop(0)
     _settle(scope, waiting)
-    scope.found.refused |= candidates.refusals(scope, scope.known(), candidates.holders(scope, scope.known()))
+    _drop_stale_records(scope, bodies)
+    scope.found.refused |= candidates.refusals(scope, scope.known(), candidates.holders(scope))
     return Done()
 
 
@@ -60,7 +60,10 @@ def _is_kept(scope: PoolScope, claim: Object) -> bool:
     kept = None
     with scope.isolated(claim):
         kept = ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
-    return kept is not None
+    if kept is None:
+        return False
+    scope.found.kept.add(claim["metadata"]["uid"])
+    return True
 
 
 def _settle(scope: PoolScope, waiting: list[Object]) -> None:
@@ -72,6 +75,22 @@ def _settle(scope: PoolScope, waiting: list[Object]) -> None:
             ledger.drop(pending.role)
 
 
+def _drop_stale_records(scope: PoolScope, bodies: list[Body]) -> None:
+    """Drop the records of floating IPs that were deleted externally: the status names each record.
+
+    A list without one is no proof, so each is read; a few in each reconcile.
+    """
+    ledger, listed = scope.context.ledger, {body["id"] for body in bodies}
+    claims = {role_of(claim) for claim in scope.claims()}
+    gone = [each for each in ledger.records_of_kind(KIND) if each.id not in listed and each.role not in claims]
+    for record in gone[:BATCH]:
+        try:
+            floating_ip.get(scope.cloud, record.id)
+        except NotFoundError:
+            scope.cloud_view.forget(KIND, record.id)
+            ledger.drop(record.role)
+
+
 def _is_over(scope: PoolScope, pending: Pending) -> bool:
     """Return whether a create without an answer can take effect no longer."""
     return scope.context.started_s >= pending.since_s + scope.context.deps.ambiguous_window_s
@@ -81,16 +100,16 @@ def _claimed(scope: PoolScope) -> set[str]:
     return {ipam.ip_of(address) for address in scope.addresses()}
 
 
-def _allocate_born(scope: PoolScope, claim: Object, body: Body | None, claimed: Set[str]) -> bool:
+def _allocate_born(scope: PoolScope, claim: Object, body: Body | None) -> bool:
     """Allocate the floating IP that was created for a claim, if there is one; return whether it is allocated."""
-    if body is None or ipam.spelt(FloatingIP(body).address) in claimed:
+    if body is None or scope.addresses_with(ip_in(body)):
         return False
     with _reserved(scope, body) as is_ours:
         return is_ours and _allocate(scope, claim, body)
 
 
 def _reserved(scope: PoolScope, body: Body) -> AbstractContextManager[bool]:
-    return scope.reservations.of(scope.place(ipam.spelt(FloatingIP(body).address)))
+    return scope.reservations.of(scope.place(ip_in(body)))
 
 
 def _allocate_free(scope: PoolScope, claim: Object, body: Body) -> bool:
@@ -105,16 +124,16 @@ def _is_usable(scope: PoolScope, body: Body) -> bool:
         now = floating_ip.get(scope.cloud, body["id"])
     except NotFoundError:
         scope.cloud_view.invalidate(KIND, body["id"])
-        scope.found.refused[ipam.spelt(FloatingIP(body).address)] = "Neutron does not find it"
+        scope.found.refused[ip_in(body)] = "Neutron does not find it"
         return False
     scope.cloud_view.upsert(KIND, now)
     is_same = FloatingIP(now).address == FloatingIP(body).address
-    return is_same and candidates.why_not(scope, now, candidates.holders(scope, [now])) is None
+    return is_same and candidates.why_not(scope, now, candidates.holders(scope)) is None
 
 
 def _allocate(scope: PoolScope, claim: Object, body: Body) -> bool:
     """Create the IPAddress of a claim; return False if that is refused, as where one of this name exists by now."""
-    wanted = ipam.wanted_address(claim, scope.obj, ipam.spelt(FloatingIP(body).address))
+    wanted = ipam.wanted_address(claim, scope.obj, ip_in(body))
     with scope.isolated(claim):
         made = ipam_writes.create_address(scope.context.deps, wanted, scope.context.key)
         scope.reservations.note_created(made["metadata"]["uid"])
@@ -124,7 +143,9 @@ def _allocate(scope: PoolScope, claim: Object, body: Body) -> bool:
 
 def ensure_created(scope: PoolScope) -> Outcome:
     """Create floating IPs for the claims that are left, up to ``maxIPs``."""
-    able = [claim for claim in scope.unanswered() if not scope.is_refused(claim)]
+    # Without our finalizer a claim may be gone, and its IPAddress would have no other owner than the pool.
+    kept = [claim for claim in scope.unanswered() if claim["metadata"]["uid"] in scope.found.kept]
+    able = [claim for claim in kept if not scope.is_refused(claim)]
     waiting = [claim for claim in able if not _is_found(scope, claim) and not scope.is_refused(claim)]
     if not waiting:
         return Done()
@@ -158,7 +179,7 @@ def _is_found(scope: PoolScope, claim: Object) -> bool:
     if body is None:
         scope.found.absent.add(role)
         return False
-    if not _allocate_born(scope, claim, body, _claimed(scope)) and not scope.is_refused(claim):
+    if not _allocate_born(scope, claim, body) and not scope.is_refused(claim):
         ip = FloatingIP(body).address
         scope.found.trouble = "ForeignResource", f"another IPAddress has {ip}, which was created for this claim"
     return True
@@ -166,12 +187,13 @@ def _is_found(scope: PoolScope, claim: Object) -> bool:
 
 def _room(scope: PoolScope) -> int:
     """Return how many floating IPs the pool may create: claimed ones count, and creates whose answer was lost."""
-    most, limit = MAX_ADDRESSES, scope.pool.spec.max_ips
-    if limit is not None and limit >= 0:
-        most = min(most, limit)
+    limit = scope.pool.spec.max_ips
     born, waiting = candidates.born(scope, scope.known()), map(role_of, scope.unanswered())
-    claimed = _claimed(scope) | {ipam.spelt(FloatingIP(born[role]).address) for role in waiting if role in born}
-    return most - len(claimed) - len(scope.context.ledger.pending)
+    claimed = _claimed(scope) | {ip_in(born[role]) for role in waiting if role in born}
+    ledger = scope.context.ledger
+    storable = MAX_ADDRESSES - max(len(claimed), len(ledger.records_of_kind(KIND)))
+    room = storable if limit is None or limit < 0 else min(storable, limit - len(claimed))
+    return room - len(ledger.pending)
 
 
 def _full(scope: PoolScope, waiting: list[Object]) -> Wait:
@@ -207,4 +229,9 @@ def _create(scope: PoolScope, claims: list[Object]) -> Create:
             scope.cloud_view.upsert(KIND, made[role])
         return made
 
-    return Create("floating_ip", roles, call, sent)
+    def note_hold(reason: str, message: str) -> None:
+        scope.found.trouble = reason, message
+
+    # It asks for one alone: if there is room for fewer than all, it creates those.
+    one = quota.of_create("floating_ip", 1)
+    return Create("floating_ip", roles, call, sent, needs=lambda: one, note_hold=note_hold)

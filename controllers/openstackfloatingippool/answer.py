@@ -7,7 +7,7 @@ address is published only after such a list, so two claims never get the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from capo.engine import conditions
@@ -16,8 +16,8 @@ from capo.engine.steps import Done, Outcome, Wait
 from capo.json_types import Object
 from capo.kube.errors import Conflict
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
-from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
+from controllers import ipam_versions
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes
 from controllers.openstackfloatingippool.scope import KIND, PoolScope
 
@@ -37,11 +37,10 @@ def ensure_answered(scope: PoolScope) -> Outcome:
     """
     pairs, later = _decidable(scope, _unpublished(scope))
     everywhere = _by_ip(_listed(scope, pairs[0][1])) if pairs else {}
-    others = candidates.other_pools(scope) if pairs else {}
     withdrawn = []
     for claim, address in pairs:
         same = everywhere.get(ipam.ip_of(address), ())
-        rivals = [each for each in same if _is_rival(scope, each, address, others)]
+        rivals = [each for each in same if _is_rival(scope, each, address)]
         with scope.isolated(claim):
             if not rivals:
                 _publish(scope, claim, address)
@@ -130,15 +129,14 @@ def _by_ip(addresses: Iterable[Object]) -> dict[str, list[Object]]:
 def _publish(scope: PoolScope, claim: Object, address: Object) -> None:
     """Set the address in a claim."""
     deps, key = scope.context.deps, scope.context.key
+    held = ipam_writes.add_finalizer(deps, IP_ADDRESS, address, ipam.ADDRESS_FINALIZER, by=key)
     kept = ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
-    if kept is not None:
+    if kept is not None and held is not None:
         scope.reservations.note_published(address["metadata"]["uid"])
         _write(scope, kept, Condition(conditions.READY, "True", "Ready"), address["metadata"]["name"])
 
 
-def _is_rival(
-    scope: PoolScope, other: Object, address: Object, others: Mapping[ipam.Ident, candidates.OtherPool]
-) -> bool:
+def _is_rival(scope: PoolScope, other: Object, address: Object) -> bool:
     """Return whether an IPAddress with the same address is another one, and counts.
 
     A floating IP with our stamp is this pool's alone, whatever an IPAddress of another pool says.
@@ -147,12 +145,11 @@ def _is_rival(
         return False
     if ipam.pool_of(other) == ipam.ident(scope.obj):
         return True
-    return candidates.holds(others, other) and not _is_stamped(scope, ipam.ip_of(address))
+    return candidates.holds(scope, other) and not _is_stamped(scope, ipam.ip_of(address))
 
 
 def _is_stamped(scope: PoolScope, ip: str) -> bool:
-    found = [body for body in scope.known() if ipam.spelt(FloatingIP(body).address) == ip]
-    return any(FLOATING_IP.stamp_of(body) is not None and scope.is_own(body) for body in found)
+    return any(FLOATING_IP.stamp_of(body) is not None and scope.is_own(body) for body in scope.known_with(ip))
 
 
 def _withdraw(scope: PoolScope, address: Object) -> None:
@@ -165,13 +162,24 @@ def _withdraw(scope: PoolScope, address: Object) -> None:
 
 
 def _explain(scope: PoolScope) -> None:
-    """Show in each claim that waits why it does."""
+    """Show in each claim that waits why it does, and in each whose IPAddress was deleted what to do."""
     store = scope.context.deps.store
     for claim in scope.claims():
-        if ipam.is_deleting(claim) or ipam.address_name(claim) is not None or ipam.pause_cause(claim, store):
+        if ipam.is_deleting(claim) or ipam.pause_cause(claim, store):
             continue
         with scope.isolated(claim):
-            _show_cause(scope, claim)
+            if ipam.address_name(claim) is None:
+                _show_cause(scope, claim)
+            elif ipam.address_of(claim, store) is None:
+                _show_loss(scope, claim)
+
+
+def _show_loss(scope: PoolScope, claim: Object) -> None:
+    """Report that the IPAddress of an answered claim does not exist. Another address would not reach its user."""
+    if ipam_versions.get(scope.context.deps.kube, IP_ADDRESS, *ipam.ident(claim)) is not None:
+        return  # the store lags behind
+    text = f"IPAddress {ipam.address_name(claim)} was deleted; delete this claim, so that its owner creates it again"
+    _write(scope, claim, Condition(conditions.READY, "False", "IPAddressDeleted", text))
 
 
 def _show_cause(scope: PoolScope, claim: Object) -> None:

@@ -6,106 +6,95 @@ somebody else holds, uses, or has stamped is never among them. Source: W-08, W-1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from capo import names
+from capo.engine.store import Index
 from capo.json_types import Body, Object
-from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
+from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL
 from capo.ledger import location_of
 from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from controllers.openstackfloatingippool import ipam
-from controllers.openstackfloatingippool.scope import KIND, PoolScope, role_of
+from controllers.openstackfloatingippool.scope import KIND, PoolScope, ip_in, role_of
 
 
 @dataclass(frozen=True)
 class Holders:
-    """Who holds which addresses, as far as the store shows it.
+    """Who holds which addresses, as far as the store shows it; each is looked up when it is asked for.
 
     Args:
-        here: addresses of the pool's IPAddresses.
-        others: addresses of other pools' IPAddresses, in all namespaces.
-        inherited: addresses of other pools that the Go provider serves or served, in use or not.
-        recorded: ids of floating IPs that other pools have recorded.
-        reserved: ids of floating IPs that were created for a claim that exists.
+        births: the roles of floating IPs that were created for claims that exist.
     """
 
-    here: frozenset[str]
-    others: frozenset[str]
-    inherited: frozenset[str]
-    recorded: frozenset[str]
-    reserved: frozenset[str]
+    scope: PoolScope
+    births: frozenset[str]
+
+    def is_claimed(self, ip: str) -> bool:
+        """Return whether an IPAddress of the pool has the address."""
+        return bool(self.scope.addresses_with(ip))
+
+    def is_held(self, ip: str) -> bool:
+        """Return whether an IPAddress of another pool has the address, in any namespace."""
+        return any(holds(self.scope, each) for each in ipam.with_ip(ip, self.scope.context.deps.store))
+
+    def is_inherited(self, ip: str) -> bool:
+        """Return whether another pool has the address that the Go provider serves or served, in use or not."""
+        return self._is_of_others(_BY_INHERITED, ip)
+
+    def is_recorded(self, floating_ip_id: str) -> bool:
+        """Return whether another pool has recorded the floating IP."""
+        return self._is_of_others(_BY_RECORD, floating_ip_id)
+
+    def is_reserved(self, body: Body) -> bool:
+        """Return whether the floating IP was created for a claim that exists."""
+        return _birth(self.scope, body) in self.births
+
+    def _is_of_others(self, index: Index[str], value: str) -> bool:
+        found, mine = self.scope.context.deps.store.find(index, value), ipam.ident(self.scope.obj)
+        return any(ipam.ident(pool) != mine for pool in found)
 
 
-def holders(scope: PoolScope, bodies: Iterable[Body]) -> Holders:
+def holders(scope: PoolScope) -> Holders:
     """Return who holds which addresses."""
-    store, mine = scope.context.deps.store, ipam.ident(scope.obj)
-    held, others = store.list(IP_ADDRESS), other_pools(scope)
-    births = {role_of(claim) for claim in scope.claims()}
-    return Holders(
-        here=frozenset(ipam.ip_of(each) for each in held if ipam.pool_of(each) == mine),
-        others=frozenset(ipam.ip_of(each) for each in held if holds(others, each)),
-        inherited=frozenset(ip for pool in others.values() for ip in pool.inherited),
-        recorded=frozenset(id_ for pool in others.values() for id_ in pool.recorded),
-        reserved=frozenset(body["id"] for body in bodies if _birth(scope, body) in births),
-    )
+    return Holders(scope, frozenset(role_of(claim) for claim in scope.claims()))
 
 
-@dataclass(frozen=True)
-class OtherPool:
-    """What the status of another pool shows.
-
-    Args:
-        is_here: whether it allocates in the same project; None while it does not show where.
-        inherited: its addresses as the Go provider left them.
-        recorded: ids of its floating IPs.
-    """
-
-    is_here: bool | None
-    inherited: frozenset[str]
-    recorded: frozenset[str]
-
-
-def other_pools(scope: PoolScope) -> dict[ipam.Ident, OtherPool]:
-    """Return all pools but this one. Their status is read once for all of their addresses."""
-    found = scope.context.deps.store.list(OPENSTACK_FLOATING_IP_POOL)
-    mine = ipam.ident(scope.obj)
-    return {ipam.ident(pool): _other(scope, pool) for pool in found if ipam.ident(pool) != mine}
-
-
-def _other(scope: PoolScope, pool: Object) -> OtherPool:
-    where, here = location_of(pool.get("status")), scope.cloud.location
-    is_here = (where.auth_host, where.project_id) == (here.auth_host, here.project_id) if where else None
-    return OtherPool(is_here, frozenset(_inherited(pool)), frozenset(_recorded(pool)))
-
-
-def holds(others: Mapping[ipam.Ident, OtherPool], address: Object) -> bool:
+def holds(scope: PoolScope, address: Object) -> bool:
     """Return whether an IPAddress of another pool counts: its pool is known to allocate in the same project.
 
     Others prove nothing: a user may write IPAddresses for a pool that does not exist, or for a project of his own. The
     status of a pool is written by its controller alone.
     """
     ident = ipam.pool_of(address)
-    pool = others.get(ident) if ident else None
+    if ident is None or ident == ipam.ident(scope.obj):
+        return False
+    pool = scope.context.deps.store.get(OPENSTACK_FLOATING_IP_POOL, *ident)
     if pool is None:
         return False
-    return ipam.ip_of(address) in pool.inherited if pool.is_here is None else pool.is_here
+    where, here = location_of(pool.get("status")), scope.cloud.location
+    if where is None:
+        return ipam.ip_of(address) in _inherited(pool)
+    return (where.auth_host, where.project_id) == (here.auth_host, here.project_id)
 
 
-def _inherited(pool: Object) -> Iterable[str]:
-    """Yield the addresses in the status of a pool that this provider has not recorded yet."""
+def _inherited(pool: Object) -> set[str]:
+    """Return the addresses in the status of a pool that this provider has not recorded yet."""
     if names.OWNER_ID_ANNOTATION in (pool["metadata"].get("annotations") or {}):
-        return
+        return set()
     status = pool.get("status") or {}
-    for ip in (*(status.get("claimedIPs") or ()), *(status.get("availableIPs") or ())):
-        yield ipam.spelt(ip)
+    return {ipam.spelt(ip) for ip in (*(status.get("claimedIPs") or ()), *(status.get("availableIPs") or ()))}
 
 
-def _recorded(pool: Object) -> Iterable[str]:
+def _recorded(pool: Object) -> set[str]:
     resources: dict[str, Any] = (pool.get("status") or {}).get("resources") or {}
-    return (record["id"] for record in resources.get("records") or ())
+    return {record["id"] for record in resources.get("records") or ()}
+
+
+_BY_INHERITED: Final = Index(OPENSTACK_FLOATING_IP_POOL, _inherited)
+_BY_RECORD: Final = Index(OPENSTACK_FLOATING_IP_POOL, _recorded)
 
 
 def _birth(scope: PoolScope, body: Body) -> str | None:
@@ -129,7 +118,7 @@ def born(scope: PoolScope, bodies: Iterable[Body]) -> dict[str, Body]:
 def free(scope: PoolScope, bodies: Sequence[Body], held: Holders) -> list[Body]:
     """Return the floating IPs that may be allocated, in order."""
     prepared = prepared_ips(scope)
-    found = {ipam.spelt(FloatingIP(body).address): body for body in bodies}
+    found = {ip_in(body): body for body in bodies}
     first = [found[ip] for ip in prepared if ip in found and why_not(scope, found[ip], held) is None]
     more = {
         ip: body
@@ -148,7 +137,7 @@ def _is_of_pool(scope: PoolScope, body: Body, held: Holders) -> bool:
     """Return whether a floating IP belongs to the pool, or has its tag and belongs to no other."""
     if scope.is_own(body):
         return True
-    is_taken = body["id"] in held.recorded or ipam.spelt(FloatingIP(body).address) in held.inherited
+    is_taken = held.is_recorded(body["id"]) or held.is_inherited(ip_in(body))
     network = scope.found.network or scope.pool.status.floating_ip_network
     is_there = network is None or FloatingIP(body).network_id == network.id
     is_tagged = names.floating_ip_tag(scope.name) in FloatingIP(body).tags and is_there
@@ -157,12 +146,12 @@ def _is_of_pool(scope: PoolScope, body: Body, held: Holders) -> bool:
 
 def why_not(scope: PoolScope, body: Body, held: Holders) -> str | None:
     """Return why a floating IP may not be allocated; None if it may."""
-    ip = ipam.spelt(FloatingIP(body).address)
+    ip = ip_in(body)
     if FloatingIP(body).project_id != scope.cloud.location.project_id:
         return "it is in another project"
-    if ip in held.here:
+    if held.is_claimed(ip):
         return "it is claimed"
-    if body["id"] in held.reserved:
+    if held.is_reserved(body):
         return "it was created for another claim"
     if FloatingIP(body).port_id:
         return f"it leads to port {FloatingIP(body).port_id}"
@@ -173,16 +162,16 @@ def _whose(body: Body, ip: str, held: Holders) -> str | None:
     """Return to whom a floating IP belongs that was not created for the pool; None if it is free."""
     if FLOATING_IP.stamp_of(body) is not None:
         return "it was created for something else"
-    return "another pool has it" if ip in held.others or body["id"] in held.recorded else None
+    return "another pool has it" if held.is_held(ip) or held.is_recorded(body["id"]) else None
 
 
 def refusals(scope: PoolScope, bodies: Sequence[Body], held: Holders) -> dict[str, str]:
     """Return why prepared addresses cannot be allocated; those that are claimed are omitted."""
-    found = {ipam.spelt(FloatingIP(body).address): body for body in bodies}
+    found = {ip_in(body): body for body in bodies}
     reasons = {
         ip: why_not(scope, found[ip], held) if ip in found else "the project has no such floating IP"
         for ip in prepared_ips(scope)
-        if ip not in held.here
+        if not held.is_claimed(ip)
     }
     return {ip: reason for ip, reason in reasons.items() if reason}
 
@@ -193,4 +182,13 @@ def own(scope: PoolScope) -> list[Body]:
     Raises:
         NotYetObserved: not known yet, or a create whose answer was lost may still take effect.
     """
-    return [body for body in scope.cloud_view.owned(KIND) if scope.is_own(body)]
+    return [body for body in recorded(scope) if scope.is_own(body)]
+
+
+def recorded(scope: PoolScope) -> list[Body]:
+    """Return the floating IPs that are stamped or recorded for the pool; a record alone is no proof.
+
+    Raises:
+        NotYetObserved: as :func:`own`.
+    """
+    return list(scope.cloud_view.owned(KIND))

@@ -8,7 +8,7 @@ from capo.engine.context import Continue, Dependencies, Precondition, ReconcileC
 from capo.engine.steps import Results
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_FLOATING_IP_POOL
-from controllers import pause_conditions
+from controllers import credentials_condition, pause_conditions
 from controllers.credentialed import OwnCredentials
 from controllers.credentials import CredentialsCache
 from controllers.openstackfloatingippool import status
@@ -41,7 +41,8 @@ class FloatingIPPoolController:
         """Return the scope of a reconcile."""
         pool = OpenStackFloatingIPPool.model_validate(context.obj)
         cloud, cloud_view = self.credentials.open(context)
-        return PoolScope(context, pool, cloud, cloud_view, self._reservations)
+        attention = self.credentials.attention(context)
+        return PoolScope(context, pool, cloud, cloud_view, self._reservations, attention)
 
     def is_recorded(self, scope: PoolScope, results: Results) -> bool:
         """Return whether all floating IPs that the Go provider created for the pool are recorded."""
@@ -49,5 +50,6 @@ class FloatingIPPoolController:
 
     def report(self, scope: PoolScope, results: Results) -> Report:
         """Return the addresses, and the conditions that no step shows."""
-        conditions = [*status.shown(scope, results), pause_conditions.NOT_PAUSED]
-        return Report(status=status.fields(scope, results), conditions=conditions)
+        attention, dropped = credentials_condition.split(scope.attention)
+        conditions = [*status.shown(scope, results), *attention, pause_conditions.NOT_PAUSED]
+        return Report(status=status.fields(scope, results), conditions=conditions, dropped=dropped)

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from capo import names
 from capo.contract import references, rules
-from capo.engine.store import Store
+from capo.engine.store import Index, Store
 from capo.json_types import Object
-from capo.kube.kinds import CLUSTER, IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL, Kind
+from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_FLOATING_IP_POOL, Kind
 
 ADDRESS_FINALIZER: Final = f"{names.finalizer(OPENSTACK_FLOATING_IP_POOL.kind)}/delete-floating-ip"
 """The Go provider's: an IPAddress exists until its floating IP is released."""
@@ -39,8 +39,24 @@ def pool_of(obj: Object) -> Ident | None:
 
 def of_pool(kind: Kind, pool: Object, store: Store) -> list[Object]:
     """Return the claims or IPAddresses of a pool, oldest first."""
-    found = [each for each in store.list(kind, pool["metadata"]["namespace"]) if pool_of(each) == ident(pool)]
+    found = store.find(_BY_POOL[kind], ident(pool))
     return sorted(found, key=lambda each: (str(each["metadata"].get("creationTimestamp") or ""), ident(each)))
+
+
+def _pools(obj: Object) -> list[Ident]:
+    pool = pool_of(obj)
+    return [pool] if pool else []
+
+
+_BY_POOL: Final = {kind: Index(kind, _pools) for kind in (IP_ADDRESS, IP_ADDRESS_CLAIM)}
+
+
+def with_ip(ip: str, store: Store) -> list[Object]:
+    """Return the IPAddresses of an address, in its usual spelling, of all pools and namespaces."""
+    return store.find(_BY_IP, ip)
+
+
+_BY_IP: Final = Index(IP_ADDRESS, lambda address: [ip_of(address)])
 
 
 def is_moving(obj: Object) -> bool:
@@ -144,7 +160,10 @@ def wanted_address(claim: Object, pool: Object, ip: str) -> dict[str, Any]:
             "namespace": namespace,
             "labels": labels,
             "finalizers": [ADDRESS_FINALIZER],
-            "ownerReferences": [_owner(claim, is_controller=True), _owner(pool, is_controller=False)],
+            "ownerReferences": [
+                references.controller_reference(claim),
+                {**references.controller_reference(pool), "controller": False},
+            ],
         },
         "spec": {
             "claimRef": {"name": claim["metadata"]["name"]},
@@ -152,15 +171,4 @@ def wanted_address(claim: Object, pool: Object, ip: str) -> dict[str, Any]:
             "address": ip,
             "prefix": ipaddress.ip_address(ip).max_prefixlen,
         },
-    }
-
-
-def _owner(obj: Object, *, is_controller: bool) -> dict[str, Any]:
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "name": obj["metadata"]["name"],
-        "uid": obj["metadata"]["uid"],
-        "controller": is_controller,
-        "blockOwnerDeletion": True,
     }

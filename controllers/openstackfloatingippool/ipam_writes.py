@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from capo.engine.context import Dependencies
 from capo.engine.store import DELETED
@@ -11,8 +11,10 @@ from capo.json_types import Object
 from capo.kube import patches
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import IP_ADDRESS, Key, Kind
+from controllers.openstackfloatingippool import ipam
 
 MAX_CONFLICTS: Final = 8
+T = TypeVar("T")
 Patch = Callable[[Object], dict[str, Any] | None]
 """Returns the merge patch for the present object, None if there is nothing to write."""
 
@@ -36,26 +38,42 @@ def patch(  # noqa: PLR0913 - each is named at the call
     Raises:
         Conflict: it changed at each of the tries.
     """
-    served, metadata = kind.as_read(obj), obj["metadata"]
-    present: Object | None = obj
-    for _ in range(MAX_CONFLICTS):
-        if present is None or present["metadata"]["uid"] != metadata["uid"]:
-            return None
+    served, (namespace, name) = kind.as_read(obj), ipam.ident(obj)
+
+    def write(present: Object) -> Object:
         body = wanted(present)
         if body is None:
             return present
         version = {"resourceVersion": present["metadata"]["resourceVersion"]}
         body = {**body, "metadata": {**body.get("metadata", {}), **version}}
+        answer: Object = deps.kube.patch(served, namespace, name, body, subresource=subresource)
+        deps.store.apply_own(kind, answer, by=by)
+        return answer
+
+    return _written(deps, kind, obj, write)
+
+
+def _written(deps: Dependencies, kind: Kind, obj: Object, write: Callable[[Object], T]) -> T | None:
+    """Return the result of a write to the current version of an object; None if it is gone, or is another one by now.
+
+    Raises:
+        Conflict: it changed at each of the tries.
+    """
+    served, (namespace, name) = kind.as_read(obj), ipam.ident(obj)
+    present: Object | None = obj
+    for _ in range(MAX_CONFLICTS):
+        if present is None or present["metadata"]["uid"] != obj["metadata"]["uid"]:
+            return None
         try:
-            answer = deps.kube.patch(served, metadata["namespace"], metadata["name"], body, subresource=subresource)
+            return write(present)
         except Conflict:
-            present = deps.kube.get(served, metadata["namespace"], metadata["name"])
+            present = deps.kube.get(served, namespace, name)
+            if present is not None:
+                # Stored as the other client's change: the answer to the next try has it, too, but requeues no writer.
+                deps.store.apply(kind, "MODIFIED", present)
         except Gone:
             return None
-        else:
-            deps.store.apply_own(kind, answer, by=by)
-            return answer
-    raise Conflict(f"{kind.kind} {metadata['namespace']}/{metadata['name']}: changed at each of {MAX_CONFLICTS} tries")
+    raise Conflict(f"{kind.kind} {namespace}/{name}: changed at each of {MAX_CONFLICTS} tries")
 
 
 def add_finalizer(deps: Dependencies, kind: Kind, obj: Object, finalizer: str, *, by: Key | None) -> Object | None:
@@ -73,24 +91,16 @@ def add_finalizer(deps: Dependencies, kind: Kind, obj: Object, finalizer: str, *
 
 def remove_finalizer(deps: Dependencies, kind: Kind, obj: Object, finalizer: str, *, by: Key | None) -> bool:
     """Remove a finalizer; return False if it is not there any more, or the object is gone."""
-    served, metadata = kind.as_read(obj), obj["metadata"]
-    present: Object | None = obj
-    for _ in range(MAX_CONFLICTS):
-        if present is None or present["metadata"]["uid"] != metadata["uid"]:
-            return False
+    served, (namespace, name) = kind.as_read(obj), ipam.ident(obj)
+
+    def write(present: Object) -> bool:
         operations = patches.without_finalizer(present, finalizer)
-        if not operations:
-            return False
-        try:
-            answer = deps.kube.json_patch(served, metadata["namespace"], metadata["name"], operations)
-        except Conflict:
-            present = deps.kube.get(served, metadata["namespace"], metadata["name"])
-        except Gone:
-            return False
-        else:
+        if operations:
+            answer = deps.kube.json_patch(served, namespace, name, operations)
             deps.store.apply_own(kind, answer, by=by)
-            return True
-    raise Conflict(f"{kind.kind} {metadata['namespace']}/{metadata['name']}: changed at each of {MAX_CONFLICTS} tries")
+        return bool(operations)
+
+    return _written(deps, kind, obj, write) or False
 
 
 def delete_address(deps: Dependencies, address: Object, *, by: Key | None) -> None:

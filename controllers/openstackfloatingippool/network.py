@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.v1beta2.network import NetworkParam
-from api.v1beta2.openstackcluster import NetworkStatus
+from api.v1beta2.openstackclusterstatus import NetworkStatus
 from capo.engine import conditions
 from capo.engine.steps import Done, Outcome
 from capo.errors import AmbiguousMatchError, NetworkNotFoundError

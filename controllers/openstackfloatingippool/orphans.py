@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from capo.engine.context import Dependencies
-from capo.engine.store import Route
+from capo.engine.store import Route, Store
 from capo.engine.worker import Result
 from capo.json_types import Object
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_FLOATING_IP_POOL, Key, Kind
@@ -24,13 +24,29 @@ log = logging.getLogger(__name__)
 KEPT: Final = "FloatingIPKept"
 
 
+def _routes(kind: Kind, finalizer: str) -> tuple[Route, ...]:
+    """Return the routes from an object and from its pool, whose end may be all that an object waits for.
+
+    The pool has the label of the watch filter, its claims may have none: our finalizer shows that they were handled.
+    """
+
+    def of_itself(obj: Object, _store: Store) -> list[ipam.Ident]:
+        return [ipam.ident(obj)] if ipam.is_held(obj, finalizer) else []
+
+    def of_pool(pool: Object, store: Store) -> list[ipam.Ident]:
+        if store.get(OPENSTACK_FLOATING_IP_POOL, *ipam.ident(pool)) is not None:
+            return []
+        return [ipam.ident(each) for each in ipam.of_pool(kind, pool, store) if ipam.is_held(each, finalizer)]
+
+    return Route(kind, of_itself, is_filtered=False), Route(OPENSTACK_FLOATING_IP_POOL, of_pool, is_filtered=False)
+
+
 @dataclass(frozen=True)
 class _OrphanController:
     """What both controllers share: they call no cloud and wait for no other kind."""
 
     deps: Dependencies
     concurrency: int = 1
-    routes: Sequence[Route] = ()
 
     def cloud_key(self, key: Key) -> CloudKey:
         """Return an empty key: no cloud is called."""
@@ -52,6 +68,7 @@ class OrphanedAddressController(_OrphanController):
 
     name: str = "openstackfloatingippool-ipaddress"
     kind: Kind = IP_ADDRESS
+    routes: Sequence[Route] = _routes(IP_ADDRESS, ipam.ADDRESS_FINALIZER)
 
     def reconcile(self, key: Key) -> Result:
         """Release an IPAddress."""
@@ -67,6 +84,7 @@ class OrphanedClaimController(_OrphanController):
 
     name: str = "openstackfloatingippool-ipaddressclaim"
     kind: Kind = IP_ADDRESS_CLAIM
+    routes: Sequence[Route] = _routes(IP_ADDRESS_CLAIM, ipam.CLAIM_FINALIZER)
 
     def reconcile(self, key: Key) -> Result:
         """Release the address of a claim."""

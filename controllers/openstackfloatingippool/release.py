@@ -19,7 +19,7 @@ from capo.openstack import floating_ip
 from capo.openstack.floating_ip import FloatingIP
 from controllers import ipam_versions
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes, takeover
-from controllers.openstackfloatingippool.scope import KIND, PoolScope, role_of
+from controllers.openstackfloatingippool.scope import KIND, PoolScope, ip_in, role_of
 
 LOOK_AGAIN_S: Final = 30.0
 """No event reports that a floating IP was dissociated."""
@@ -43,22 +43,49 @@ def remove_all(scope: PoolScope) -> Outcome:
     own = candidates.own(scope)
     if scope.pool.spec.reclaim_policy == "Retain":
         return _leave(scope, own)
+    if own and (unseen := _unseen(scope)):
+        return Wait("Deleting", unseen, LOOK_AGAIN_S)
+    for body in candidates.recorded(scope):
+        if not scope.is_own(body):
+            _report_kept(scope, body)
     prepared = candidates.prepared_ips(scope)
-    used = [left for body in own if ipam.spelt(FloatingIP(body).address) not in prepared if (left := _end(scope, body))]
+    used = [left for body in own if ip_in(body) not in prepared if (left := _end(scope, body))]
     if used:
         raise BlockedError("; ".join(used), next_step="Dissociate them, or have the pool retain its floating IPs.")
     return NotNeeded()
 
 
 def _hold_all(scope: PoolScope) -> None:
-    """Add our finalizer to the claims with an IPAddress: the Go provider answered some without it."""
+    """Add our finalizers to the claims with an IPAddress, and to that.
+
+    The Go provider answered some without the first; without the other an IPAddress is deleted while its claim exists.
+    """
     deps, store = scope.context.deps, scope.context.deps.store
     for claim in scope.claims():
         address = ipam.address_of(claim, store)
-        is_answered = address is not None and ipam.is_of(address, claim) and not ipam.is_deleting(claim)
-        if is_answered and ipam.pause_cause(claim, store) is None:
+        if address is None or not ipam.is_of(address, claim) or ipam.is_deleting(claim):
+            continue
+        if ipam.pause_cause(claim, store) is None:
             with scope.isolated(claim):
                 ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=scope.context.key)
+                ipam_writes.add_finalizer(deps, IP_ADDRESS, address, ipam.ADDRESS_FINALIZER, by=scope.context.key)
+
+
+def _unseen(scope: PoolScope) -> str:
+    """Return which claims and IPAddresses the API server has although the store does not, in words; empty for none.
+
+    The store forgets a kind that is not served at present. A floating IP is not deleted because of that.
+    """
+    left = []
+    for kind in (IP_ADDRESS_CLAIM, IP_ADDRESS):
+        listed = ipam_versions.list_all(scope.context.deps.kube, kind, scope.context.key.namespace)
+        if listed is None:
+            return (
+                f"the API server does not serve {kind.kind}s at present, so nothing shows which floating IPs are in "
+                "use; they are deleted when it does"
+            )
+        left += [f"{kind.kind} {ipam.ident(each)[1]}" for each in listed if ipam.pool_of(each) == ipam.ident(scope.obj)]
+    return f"waiting for {_listed(left)} to be deleted" if left else ""
 
 
 def _leave(scope: PoolScope, own: Iterable[Body]) -> Outcome:
@@ -138,10 +165,21 @@ def _is_due(scope: PoolScope, address: Object) -> bool:
 
 
 def has_lost_claim(scope: PoolScope, address: Object) -> bool:
-    """Return whether the API server has no claim of the name of an IPAddress's; the store may lag behind."""
+    """Return whether the API server has no claim of the name of an IPAddress's; the store may lag behind.
+
+    Nothing is known while it serves no claims.
+    """
     namespace, name = address["metadata"]["namespace"], ipam.claim_name(address)
     claim = ipam_versions.get(scope.context.deps.kube, IP_ADDRESS_CLAIM, namespace, name)
-    return claim is None or not ipam.is_of(address, claim)
+    return _are_claims_served(scope) if claim is None else not ipam.is_of(address, claim)
+
+
+def _are_claims_served(scope: PoolScope) -> bool:
+    """Return whether the API server serves claims, asked once in a reconcile."""
+    if scope.found.are_claims_served is None:
+        listed = ipam_versions.list_all(scope.context.deps.kube, IP_ADDRESS_CLAIM, scope.context.key.namespace)
+        scope.found.are_claims_served = listed is not None
+    return scope.found.are_claims_served
 
 
 def _release(scope: PoolScope, address: Object) -> str | None:
@@ -159,9 +197,9 @@ def _give_back(scope: PoolScope, ip: str) -> str | None:
     """Delete the floating IP of a released address if the policy demands it and it is the pool's own."""
     if scope.pool.spec.reclaim_policy == "Retain" or ip in candidates.prepared_ips(scope) or _is_shared(scope, ip):
         return None
-    known = [body for body in scope.known() if ipam.spelt(FloatingIP(body).address) == ip]
+    known = scope.known_with(ip)
     # A list that is not older than the pool's last write proves that there is none.
-    own = known or [body for body in candidates.own(scope) if ipam.spelt(FloatingIP(body).address) == ip]
+    own = known or [body for body in candidates.own(scope) if ip_in(body) == ip]
     for body in own:
         if not scope.is_own(body):
             _report_kept(scope, body)
@@ -179,14 +217,15 @@ def _report_kept(scope: PoolScope, body: Body) -> None:
 def _is_shared(scope: PoolScope, ip: str) -> bool:
     """Return whether another IPAddress of the pool has the address too, as two managers may have left it."""
     # The one that is released is being deleted by now, and so is skipped.
-    return any(ipam.ip_of(each) == ip and not ipam.is_deleting(each) for each in scope.addresses())
+    return any(not ipam.is_deleting(each) for each in scope.addresses_with(ip))
 
 
 def _end(scope: PoolScope, body: Body) -> str | None:
     """Delete a floating IP of the pool; return what blocks that, in words, None if it is deleted."""
     now = _now(scope, body)
     if not scope.is_own(now):
-        return None  # somebody removed the stamp since the list: it belongs to the pool no longer
+        _report_kept(scope, now)  # somebody removed the stamp since the list: it belongs to the pool no longer
+        return None
     if FloatingIP(now).port_id:
         return f"floating IP {FloatingIP(now).address} leads to port {FloatingIP(now).port_id}"
     try:
@@ -216,10 +255,9 @@ def _end_claim(scope: PoolScope, claim: Object) -> str | None:
     address = ipam_versions.get(deps.kube, IP_ADDRESS, namespace, name)
     if address is not None and ipam.is_of(address, claim):
         return None  # its own task releases it, in the next reconcile if it is new to the store
-    body = candidates.born(scope, scope.floating_ips()).get(role_of(claim))
-    ip = ipam.spelt(FloatingIP(body).address) if body is not None else None
-    is_free = ip is not None and ip not in {ipam.ip_of(each) for each in scope.addresses()}
-    if ip is not None and is_free and (left := _give_back(scope, ip)):
+    body = candidates.born(scope, scope.born_for(role_of(claim))).get(role_of(claim))
+    ip = ip_in(body) if body is not None else None
+    if ip is not None and not scope.addresses_with(ip) and (left := _give_back(scope, ip)):
         return f"{left}, which holds IPAddressClaim {name}"
     ipam_writes.remove_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
     return None

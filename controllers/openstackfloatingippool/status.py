@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Results, Wait
+from capo.errors import QuotaExceededError
 from capo.openstack.floating_ip import FloatingIP
 from controllers.openstackfloatingippool import candidates, ipam
 from controllers.openstackfloatingippool.scope import PoolScope
@@ -22,7 +23,7 @@ def fields(scope: PoolScope, results: Results) -> dict[str, Any]:
     shown: dict[str, Any] = {"claimedIPs": claimed, "resources": {"location": scope.cloud.location.to_status()}}
     if scope.cloud_view.was_listed("floating_ip") and not scope.context.is_deleting:
         bodies = scope.known()
-        held = candidates.holders(scope, bodies)
+        held = candidates.holders(scope)
         free = ipam.in_order(FloatingIP(body).address for body in candidates.free(scope, bodies, held))
         shown |= {"availableIPs": free, "failedIPs": ipam.in_order(scope.found.refused)}
     if scope.found.network is not None:
@@ -41,6 +42,8 @@ def shown(scope: PoolScope, results: Results) -> list[Condition]:
     created = results.get(_CREATED)
     if isinstance(created, Wait) and created.reason == "MaxIPsReached":
         return [Condition(READY, "False", created.reason, created.message)]
+    if isinstance(created, Wait) and created.reason == QuotaExceededError.reason:
+        return [Condition(READY, "False", "OpenStackError", f"{_CREATED}: {created.message}")]
     return [Condition(READY, "True", "Ready", _message(scope))] if _all_known(results) else []
 
 

@@ -15,7 +15,7 @@ from capo.openstack.kinds import FLOATING_IP
 from controllers import roles
 from controllers.openstackfloatingippool import candidates, ipam
 from controllers.openstackfloatingippool.candidates import Holders
-from controllers.openstackfloatingippool.scope import KIND, PoolScope
+from controllers.openstackfloatingippool.scope import KIND, PoolScope, ip_in
 
 
 def record(scope: PoolScope) -> None:
@@ -24,12 +24,11 @@ def record(scope: PoolScope) -> None:
     Raises:
         NotYetObserved: the project's floating IPs are being listed.
     """
-    bodies = scope.floating_ips()
-    held = candidates.holders(scope, bodies)
-    known = {record.id for record in scope.context.ledger.records_of_kind(KIND)}
     wanted = _named(scope) - set(candidates.prepared_ips(scope))
+    bodies, held = scope.floating_ips(also=wanted), candidates.holders(scope)
+    known = {record.id for record in scope.context.ledger.records_of_kind(KIND)}
     for body in bodies:
-        if body["id"] not in known and ipam.spelt(FloatingIP(body).address) in wanted and _is_made(scope, body, held):
+        if body["id"] not in known and ip_in(body) in wanted and _is_made(scope, body, held):
             scope.context.ledger.record(KIND, roles.floating_ip_of(body["id"]), body["id"])
     scope.found.is_recorded = True
 
@@ -43,7 +42,7 @@ def _named(scope: PoolScope) -> set[str]:
 
 
 def _is_made(scope: PoolScope, body: Body, held: Holders) -> bool:
-    ip = ipam.spelt(FloatingIP(body).address)
-    is_elsewhere = ip in held.others or ip in held.inherited or body["id"] in held.recorded
+    ip = ip_in(body)
+    is_elsewhere = held.is_held(ip) or held.is_inherited(ip) or held.is_recorded(body["id"])
     is_described = FloatingIP(body).description == names.floating_ip_description(scope.name)
     return is_described and not is_elsewhere and FLOATING_IP.stamp_of(body) is None

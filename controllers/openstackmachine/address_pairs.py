@@ -19,11 +19,9 @@ from capo.json_types import Json, Object
 from capo.kube import patches
 from capo.kube.errors import Conflict, KubeError
 from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_MACHINE_TEMPLATE, OPENSTACK_SERVER, Kind
-from controllers import address_pairs, server_child
+from controllers import address_pairs, cloned_from, server_child
 from controllers.address_pairs import Change
 from controllers.openstackmachine.scope import MachineScope
-
-_TEMPLATE_KIND = f"{OPENSTACK_MACHINE_TEMPLATE.kind}.{names.GROUP}"
 
 
 def ensure(scope: MachineScope) -> Outcome:
@@ -31,7 +29,7 @@ def ensure(scope: MachineScope) -> Outcome:
     obj, store = scope.context.obj, scope.context.deps.store
     if not obj["spec"].get("ports"):
         return NotNeeded()
-    template = template_of(obj, store)
+    template = cloned_from.template_of(obj, store)
     if template and from_template(obj, template):
         fresh = _read(scope, OPENSTACK_MACHINE_TEMPLATE, template)
         _write(scope, OPENSTACK_MACHINE, obj, from_template(obj, fresh) if fresh else {})
@@ -46,26 +44,13 @@ def ensure(scope: MachineScope) -> Outcome:
 
 def first_annotations(obj: Object, store: Store) -> dict[str, str]:
     """Return the record of the template's pairs for a machine that has none, to be written with its owner id."""
-    template = template_of(obj, store)
+    template = cloned_from.template_of(obj, store)
     return address_pairs.template_annotation(_ports(template)) if template and _is_unrecorded(obj, template) else {}
 
 
 def is_due(obj: Object, template: Object) -> bool:
     """Return whether a machine was cloned from a template and does not have its pairs; pure."""
-    return _is_clone(obj, template["metadata"]["name"]) and bool(from_template(obj, template))
-
-
-def template_of(obj: Object, store: Store) -> Object | None:
-    """Return the template that Cluster API cloned a machine from, None if there is none."""
-    name = _annotations(obj).get(names.CLONED_FROM_NAME_ANNOTATION, "")
-    namespace = obj["metadata"]["namespace"]
-    return store.get(OPENSTACK_MACHINE_TEMPLATE, namespace, name) if _is_clone(obj, name) else None
-
-
-def _is_clone(obj: Object, template_name: str) -> bool:
-    found = _annotations(obj)
-    is_of_kind = found.get(names.CLONED_FROM_KIND_ANNOTATION) == _TEMPLATE_KIND
-    return bool(template_name) and is_of_kind and found.get(names.CLONED_FROM_NAME_ANNOTATION) == template_name
+    return cloned_from.is_clone(obj, template["metadata"]["name"]) and bool(from_template(obj, template))
 
 
 def from_template(obj: Object, template: Object) -> Json:

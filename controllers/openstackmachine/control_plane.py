@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from api.v1alpha1 import OpenStackServer
+from api.v1beta2 import OpenStackMachineSpec
 from capo import names
 from capo.contract import machines, references
+from capo.engine.store import Index, Store
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
+from controllers import server_spec
 from controllers.openstackmachine.scope import MachineScope
 
 
@@ -20,12 +24,14 @@ class Sibling:
     Args:
         owner: the owner id in its stamps; None while it has none.
         is_living: its server runs, and neither is being deleted.
+        ports_of_cluster: the indexes of its ports that leave network and subnets to the cluster.
     """
 
     name: str
     owner: str | None
     server: OpenStackServer
     is_living: bool
+    ports_of_cluster: frozenset[int]
 
     @property
     def port_ids(self) -> list[str]:
@@ -62,8 +68,22 @@ def _of_cluster(scope: MachineScope) -> list[Object]:
     return scope.context.deps.store.by_label(OPENSTACK_MACHINE, scope.namespace, names.CLUSTER_NAME_LABEL, name)
 
 
+def of_cluster(namespace: str, cluster_name: str, store: Store) -> list[Object]:
+    """Return the control plane machines of a cluster."""
+    return store.find(_BY_CLUSTER, (namespace, cluster_name))
+
+
+def _clusters(obj: Object) -> list[tuple[str, str]]:
+    name = references.cluster_name(obj)
+    return [(obj["metadata"]["namespace"], name)] if name and machines.is_control_plane(obj) else []
+
+
+_BY_CLUSTER: Final = Index(OPENSTACK_MACHINE, _clusters)
+
+
 def _with_servers(scope: MachineScope) -> Iterator[tuple[Object, Object]]:
-    for obj in filter(machines.is_control_plane, _of_cluster(scope)):
+    name = references.cluster_name(scope.context.obj)
+    for obj in of_cluster(scope.namespace, name, scope.context.deps.store) if name else ():
         if server := scope.context.deps.store.get(OPENSTACK_SERVER, scope.namespace, obj["metadata"]["name"]):
             yield obj, server
 
@@ -71,4 +91,11 @@ def _with_servers(scope: MachineScope) -> Iterator[tuple[Object, Object]]:
 def _sibling(obj: Object, server: Object) -> Sibling:
     found = OpenStackServer.model_validate(server)
     is_going = any(each["metadata"].get("deletionTimestamp") for each in (obj, server))
-    return Sibling(obj["metadata"]["name"], owner_of(obj), found, found.status.ready and not is_going)
+    spec = OpenStackMachineSpec.model_validate(obj["spec"])
+    return Sibling(
+        name=obj["metadata"]["name"],
+        owner=owner_of(obj),
+        server=found,
+        is_living=found.status.ready and not is_going,
+        ports_of_cluster=server_spec.ports_of_cluster(spec),
+    )

@@ -18,7 +18,7 @@ from controllers import address_pairs as edits
 from controllers import pause_conditions
 from controllers.credentialed import cloud_view_of
 from controllers.credentials import CredentialsCache
-from controllers.openstackmachine import address_pairs, ingress, related_objects, status
+from controllers.openstackmachine import address_pairs, ingress, related_objects, silence, status
 from controllers.openstackmachine.related_objects import Owners
 from controllers.openstackmachine.routes import ROUTES
 from controllers.openstackmachine.scope import MachineScope, Memory
@@ -40,7 +40,7 @@ class MachineCredentials:
     def describe(self, obj: Object, deps: Dependencies) -> str:
         """Return a description of the machine's credentials: its own, else those of its cluster."""
         ref = _identity_ref(obj, related_objects.find(obj, deps.store))
-        return self._cache.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
+        return self._cache.describe_in_use(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
 
     def forget(self, obj: Object) -> bool:
         """Read the Secret again at the next reconcile, if the machine has credentials of its own.
@@ -119,13 +119,15 @@ class MachineController:
             and not (server and server.status.instance_state)
         ):
             conditions += status.kept_at_takeover(scope.machine, results[INSTANCE])
+        silent_s = silence.seconds(scope, results)
         if scope.context.is_deleting or server is None:
-            return Report(conditions=conditions, dropped=dropped)
-        conditions += status.refused_credentials(server.status.conditions)
+            return Report(conditions=conditions, dropped=dropped, silent_s=silent_s)
+        if refused := status.refused_credentials(server.status.conditions):
+            conditions, silent_s = [*conditions, *refused], 0.0
         if not isinstance(results[INSTANCE], Done):
-            return Report(conditions=conditions, dropped=dropped)
+            return Report(conditions=conditions, dropped=dropped, silent_s=silent_s)
         return Report(
-            status=status.fields_from_server(scope.machine, server),
+            status=status.fields_from_server(scope.machine, server, scope.infra),
             spec=status.provider_id(scope.machine, server),
             spec_step=INSTANCE,
             conditions=[*status.kept_ready(scope.machine, results[INGRESS]), *conditions],

@@ -11,7 +11,7 @@ import contextlib
 
 from api.v1beta2 import OpenStackCluster
 from capo.engine.steps import Done, Outcome, Wait
-from capo.errors import CapoError
+from capo.errors import CapoError, InvalidSpecError
 from capo.json_types import Body
 from capo.ledger import Ledger
 from capo.openstack import floating_ip
@@ -35,6 +35,11 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     if FloatingIP(found).port_id in {port_id for each in others if each.is_living for port_id in each.port_ids}:
         return Done(f"another control plane machine has {FloatingIP(found).address}")
     place = ports.place_of_machine(scope, infra)
+    if ":" in place.address:
+        raise InvalidSpecError(
+            f"floating IP {FloatingIP(found).address} cannot lead to the machine: its port on the network of the "
+            "cluster has no address of IPv4"
+        )
     if FloatingIP(found).port_id != place.port_id:
         if found["id"] != _recorded_id(scope):
             of_control_plane = {
@@ -51,8 +56,8 @@ def _find(scope: MachineScope, infra: OpenStackCluster) -> Body | None:
     if recorded := _recorded_id(scope):
         return scope.cloud_view.get("floating_ip", recorded)
     endpoint, api_server = infra.spec.control_plane_endpoint, infra.spec.api_server
-    wanted = {endpoint.host if endpoint else None, api_server.floating_ip if api_server else None} - {None, ""}
-    found = scope.cloud_view.list_matching("floating_ip", lambda body: FloatingIP(body).address in wanted)
+    wanted = {endpoint.host if endpoint else None, api_server.floating_ip if api_server else None}
+    found = floating_ip.with_addresses(scope.cloud_view, *filter(None, wanted))
     return found[0] if found else None
 
 
@@ -71,9 +76,10 @@ def failover(scope: MachineScope, infra: OpenStackCluster) -> None:
     Failures are ignored: the other machine takes it in its own reconcile.
     """
     own = control_plane.port_ids(scope.server)
-    heirs = [each.server for each in control_plane.siblings_of(scope) if each.is_living] if own else []
+    heirs = [each for each in control_plane.siblings_of(scope) if each.is_living] if own else []
     network_id = infra.status.network.id if infra.status.network else ""
-    heir_id = next(filter(None, (ports.port_id_on(server, network_id) for server in heirs)), None)
+    places = (ports.port_id_on(each.server, network_id, each.ports_of_cluster) for each in heirs)
+    heir_id = next(filter(None, places), None)
     if heir_id is None:
         return
     with contextlib.suppress(CapoError):

@@ -20,6 +20,7 @@ from capo.ledger import Record
 from capo.openstack import load_balancer
 from capo.openstack.kinds import POOL
 from capo.openstack.load_balancer import Pool
+from capo.openstack.resource_cache import BY_NAME, either, found_by
 from controllers import roles
 from controllers.openstackmachine.scope import MachineScope
 
@@ -68,16 +69,20 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, 
         own = next((members[each.id] for each in Pool(body).members if each.id in members), None)
         return own or (wanted.get(body["name"]) if _is_in_balancer(infra, body) else None)
 
-    found = scope.cloud_view.list_matching(KIND, lambda body: port_of(body) is not None)
+    def fits(body: Body) -> bool:
+        return port_of(body) is not None
+
+    among = either(found_by(load_balancer.BY_MEMBER, *members), found_by(BY_NAME, *wanted))
+    found = scope.cloud_view.list_matching(KIND, fits, among=among)
     if wanted.keys() - {body["name"] for body in found}:
-        found = scope.cloud_view.list_matching(KIND, lambda body: port_of(body) is not None, max_age_s=LOOK_S)
+        found = scope.cloud_view.list_matching(KIND, fits, among=among, max_age_s=LOOK_S)
     places = [(port_of(body), body) for body in found if not _other_owner(scope, infra, body)]
     return [Record(KIND, roles.pool(port), body["id"]) for port, body in places if port is not None]
 
 
 def balancer_id(scope: MachineScope, infra: OpenStackCluster, wanted: Collection[str]) -> str | None:
     """Return the load balancer of the cached pools, None if none is cached; makes no request."""
-    found = scope.cloud_view.peek(KIND, lambda body: body.get("name") in wanted and _is_in_balancer(infra, body))
+    found = scope.cloud_view.peek(KIND, lambda body: _is_in_balancer(infra, body), among=found_by(BY_NAME, *wanted))
     return next((parent for body in found for parent in sorted(load_balancer.parent_ids(body))), None)
 
 
@@ -85,9 +90,10 @@ def _fitting(
     scope: MachineScope, infra: OpenStackCluster, wanted: Collection[str], *, max_age_s: float | None
 ) -> list[dict[str, Any]]:
     def fits(body: Body) -> bool:
-        return body.get("name") in wanted and _is_in_balancer(infra, body)
+        return _is_in_balancer(infra, body)
 
-    return [dict(body) for body in scope.cloud_view.list_matching(KIND, fits, max_age_s=max_age_s)]
+    among = found_by(BY_NAME, *wanted)
+    return [dict(body) for body in scope.cloud_view.list_matching(KIND, fits, max_age_s=max_age_s, among=among)]
 
 
 def _is_in_balancer(infra: OpenStackCluster, body: Body) -> bool:

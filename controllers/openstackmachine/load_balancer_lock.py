@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from capo.engine.steps import Wait
-from capo.errors import CapoError, LoadBalancerFailedError, NotFoundError
+from capo.errors import CapoError, NotFoundError
 from capo.ledger import Ledger
 from capo.openstack.load_balancer import LoadBalancer
+from controllers import load_balancer_failure
 from controllers.openstackmachine import given_pools, pools
 from controllers.openstackmachine.scope import MachineScope
 from controllers.roles import LOAD_BALANCER
@@ -34,12 +35,47 @@ def busy(scope: MachineScope) -> Wait | None:
     state, name = LoadBalancer(found).provisioning_status, found.get("name") or found["id"]
     if state == "ERROR":
         scope.cloud_view.invalidate(KIND, found["id"])
-        text = f"load balancer {name} is in state ERROR, so its members cannot be changed"
-        raise LoadBalancerFailedError(text, resource=f"{KIND} {found['id']}")
+        raise load_balancer_failure.error(LoadBalancer(found), ", so its members cannot be changed")
     if not state.startswith("PENDING_"):
         return None
     scope.cloud_view.poll(KIND)
+    return _busy(name, state)
+
+
+def _busy(name: str, state: str) -> Wait:
     return Wait("Building", f"load balancer {name} is {state}", after_s=BUSY_S)
+
+
+def take_turn(scope: MachineScope) -> Wait | None:
+    """Return the wait for another machine that is about to change the load balancer; None: it is this one's turn.
+
+    The turn ends with the change, with :func:`end_turn`, or after a few seconds.
+    """
+    found = _balancer(scope)
+    if found is None:
+        return None
+    if scope.turns.take(found["id"], _uid(scope)):
+        scope.turn_at = found["id"]
+        return None
+    # As Octavia reports it in a moment: another message would be another write.
+    return _busy(found.get("name") or found["id"], "PENDING_UPDATE")
+
+
+def end_turn(scope: MachineScope) -> None:
+    """End the turn: another machine may change the load balancer."""
+    if scope.turn_at:
+        scope.turns.end(scope.turn_at, _uid(scope))
+        scope.turn_at = ""
+
+
+def _uid(scope: MachineScope) -> str:
+    return str(scope.context.obj["metadata"]["uid"])
+
+
+def is_active(scope: MachineScope) -> bool:
+    """Return whether the load balancer is known to be neither changing nor failed."""
+    found = _balancer(scope)
+    return found is not None and LoadBalancer(found).provisioning_status == "ACTIVE"
 
 
 @contextmanager
@@ -52,8 +88,11 @@ def taken(scope: MachineScope) -> Iterator[None]:
         if found:
             scope.cloud_view.invalidate(KIND, found["id"])
         raise
-    if found:
-        scope.cloud_view.upsert(KIND, {**found, "provisioning_status": "PENDING_UPDATE"})
+    else:
+        if found:
+            scope.cloud_view.upsert(KIND, {**found, "provisioning_status": "PENDING_UPDATE"})
+    finally:
+        end_turn(scope)
 
 
 def _balancer(scope: MachineScope) -> dict[str, Any] | None:

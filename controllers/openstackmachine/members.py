@@ -7,21 +7,23 @@ Source: docs/explanation/go-provider.md, G-34, and W-28.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from api.v1beta2 import OpenStackCluster
 from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
-from capo.errors import NotFoundError
+from capo.errors import AmbiguousAnswerError, CapoError, NotFoundError, QuotaExceededError, UnsupportedByCloudError
 from capo.json_types import Body
 from capo.ledger import Ledger, Record
 from capo.names import Stamp
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import Member, WantedMember
-from controllers import roles
-from controllers.openstackmachine import control_plane, given_pools, load_balancer_lock, pools, ports
+from controllers import drift, roles
+from controllers.drift import Policy
+from controllers.openstackmachine import control_plane, given_pools, load_balancer_lock, member_weights, pools, ports
 from controllers.openstackmachine.load_balancer_lock import BUSY_S
 from controllers.openstackmachine.openstackserver import INFRASTRUCTURE, was_provisioned
 from controllers.openstackmachine.ports import Place
@@ -57,12 +59,51 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     known = pool_ids(scope, infra, wanted_ports)
     if isinstance(known, Wait):
         return known
+    missing, weights = [], []
     for port, pool_id in known.items():
-        if not _is_known(scope, port, pool_id):
-            outcome = _ensure_one(scope, infra, port, pool_id)
-            if not isinstance(outcome, Done):
-                return outcome
-    return Done()
+        if _is_known(scope, port, pool_id):
+            weights.append(_weight(scope, infra, port, pool_id))
+            continue
+        if _is_left_out(scope, infra, port, pool_id):
+            missing.append(pool_id)
+            continue
+        outcome = load_balancer_lock.busy(scope) or _ensure_in_turn(scope, infra, port, pool_id)
+        if not isinstance(outcome, Done):
+            return outcome
+    _remember(scope, infra, list(known.values()))
+    is_shown = missing and _policy(infra) is Policy.REPORT
+    removed = f"the member in pool {drift.listing(missing)} was removed externally" if is_shown else ""
+    return Done("; ".join(filter(None, (removed, *weights))))
+
+
+def _weight(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> str:
+    member_id = scope.context.ledger.id_of(roles.member(port))
+    # A member of a given pool may have been there before, with a weight of the user's choice.
+    if member_id is None or given_pools.are_given(scope):
+        return ""
+    return member_weights.message(scope, infra, pool_id, member_id)
+
+
+def _policy(infra: OpenStackCluster) -> Policy:
+    return drift.of_spec(infra.spec.drift_policy, drift.MEMBERS)
+
+
+def _is_left_out(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> bool:
+    """Return whether the member was in the pool, was removed externally, and is not created again."""
+    if _policy(infra) is Policy.REPAIR or pool_id not in scope.machine.status.joined_pools:
+        return False
+    member_id = scope.context.ledger.id_of(roles.member(port))
+    if not any(member["id"] == member_id for member in _listed(scope, pool_id)):
+        return True
+    scope.saw_member(pool_id, member_id or "")
+    return False
+
+
+def _remember(scope: MachineScope, infra: OpenStackCluster, pool_id_list: list[str]) -> None:
+    """Record in the status that the members are in their pools, if the policy needs to know it later."""
+    is_needed, known = _policy(infra) is not Policy.REPAIR, scope.machine.status.joined_pools
+    if is_needed or known:
+        scope.context.pinned["joinedPools"] = sorted(pool_id_list) if is_needed else None
 
 
 def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
@@ -79,31 +120,61 @@ def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
     return is_there
 
 
-def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
-    if wait := load_balancer_lock.busy(scope):
+def _ensure_in_turn(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
+    """Ensure the member in a pool; a create keeps the turn until it was sent.
+
+    One whose answer was lost does not: it is not repeated before its window ends.
+    """
+    if wait := load_balancer_lock.take_turn(scope):
         return wait
-    place, role = ports.place_of_machine(scope, infra), roles.member(port)
+    outcome: Outcome | None = None
+    try:
+        outcome = _ensure_one(scope, infra, port, pool_id)
+        return outcome
+    finally:
+        is_sent_next = isinstance(outcome, Create) and roles.member(port) not in scope.context.ledger.pending
+        if not is_sent_next:
+            load_balancer_lock.end_turn(scope)
+
+
+def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
+    place, role = _place(scope, infra), roles.member(port)
     listed, is_given = _listed(scope, pool_id), given_pools.are_given(scope)
     # External pools get single changes: a change for all replaces the whole list, which others may be changing, too.
     others = [] if is_given else list(_living_others(scope, infra, port))
-    living_at = {place.address, *(each.place.address for each in others)}
-    if not is_given and (dead := dead_member(listed, role, control_plane.owners(scope), living_at=living_at)):
+    living_at = {*place.addresses, *(address for each in others for address in each.place.addresses)}
+    if _policy(infra) is not Policy.REPAIR:
+        others = []  # whether theirs were removed externally is known to them alone
+    owners = partial(control_plane.owners, scope)
+    if not is_given and (dead := dead_member(listed, role, owners, living_at=living_at)):
         # Its machine was deleted without it, for example because a user removed the finalizer.
         _leave(scope, pool_id, dead)
         return Wait("Building", "a member without a machine leaves the pool", BUSY_S)
-    found = mine(listed, scope.stamp(role), address=place.address)
+    found = mine(listed, scope.stamp(role), addresses=place.addresses)
     if found is None:
         # One change for all instead of one for each.
-        absent = [each for each in others if mine(listed, each.stamp, address=each.place.address) is None]
+        absent = [each for each in others if mine(listed, each.stamp, addresses=each.place.addresses) is None]
         candidates = [Candidate(scope.name, scope.stamp(role), place), *absent]
         missing = [wanted_member(scope, infra, port, each) for each in candidates]
-        return Create(KIND, (role,), lambda: {role: _created(scope, pool_id, listed, missing)})
-    if Member(found).address != place.address or Member(found).provisioning_status == "PENDING_DELETE":
+        former_id = scope.context.ledger.id_of(role)
+        return Create(
+            KIND,
+            (role,),
+            lambda: {role: _created(scope, pool_id, listed, missing, former_id=former_id)},
+            note_hold=lambda _reason, _message: load_balancer_lock.end_turn(scope),
+        )
+    if Member(found).address not in place.addresses or Member(found).provisioning_status == "PENDING_DELETE":
         _leave(scope, pool_id, found)
         return Wait("Building", "a member with another address leaves the pool", BUSY_S)
     scope.context.ledger.record(KIND, role, found["id"])
     scope.saw_member(pool_id, found["id"])
+    member_weights.saw(scope, pool_id, found)
     return Done()
+
+
+def _place(scope: MachineScope, infra: OpenStackCluster) -> Place:
+    """Return the machine's address of the VIP's IP version: OVN refuses members of the other one."""
+    return ports.place_of_machine(scope, infra, version=ports.version_of_vip(infra))
 
 
 def _listed(scope: MachineScope, pool_id: str) -> list[Body]:
@@ -118,33 +189,37 @@ def _living_others(scope: MachineScope, infra: OpenStackCluster, port: int) -> I
     """Yield the other living control plane machines with their place in the pool of a port."""
     network_id = infra.status.network.id if infra.status.network else ""
     for each in control_plane.siblings_of(scope):
-        port_id = ports.port_id_on(each.server, network_id)
+        port_id = ports.port_id_on(each.server, network_id, each.ports_of_cluster)
         if each.is_living and each.owner and port_id:
-            place = ports.place_of(scope.cloud_view.get("port", port_id))
+            place = ports.place_of(scope.cloud_view.get("port", port_id), version=ports.version_of_vip(infra))
             yield Candidate(each.name, Stamp(each.owner, roles.member(port)), place)
 
 
 def dead_member(
-    listed: Iterable[Body], role: str, owners: Collection[str] | None, *, living_at: Collection[str] = ()
+    listed: Iterable[Body], role: str, owners: Callable[[], Collection[str] | None], *, living_at: Collection[str] = ()
 ) -> Body | None:
-    """Return a member that was created for a machine that no longer exists; pure.
+    """Return a member that was created for a machine that no longer exists.
 
     Args:
-        owners: owner ids of all machines of the cluster; None when one is unknown: then None is returned.
+        owners: returns the owner ids of all machines of the cluster, None when one is unknown: then None is returned.
+            It is called only if a member may be such a one, as it examines all machines.
         living_at: addresses of living machines. A member there serves one, even if its stamp has another owner id.
     """
-    if owners is None:
+    elsewhere = [(member, _stamps(member, role)) for member in listed if Member(member).address not in living_at]
+    suspects = [(member, stamps) for member, stamps in elsewhere if stamps]
+    known = owners() if suspects else None
+    if known is None:
         return None
-    for member in listed:
-        if Member(member).address in living_at:
-            continue
-        stamps = [stamp for tag in Member(member).tags if (stamp := names.stamp_in(tag)) and stamp.role == role]
-        if stamps and not any(stamp.owner in owners for stamp in stamps):
-            return member
-    return None
+    return next((member for member, stamps in suspects if not any(each.owner in known for each in stamps)), None)
 
 
-def mine(listed: Iterable[Body], stamp: Stamp, *, address: str | None = None, name: str | None = None) -> Body | None:
+def _stamps(member: Body, role: str) -> list[Stamp]:
+    return [stamp for tag in Member(member).tags if (stamp := names.stamp_in(tag)) and stamp.role == role]
+
+
+def mine(
+    listed: Iterable[Body], stamp: Stamp, *, addresses: Collection[str] = (), name: str | None = None
+) -> Body | None:
     """Return the machine's member among those of a pool; pure.
 
     A member at the machine's address is its own, whatever its creator, because a pool accepts each address once: so the
@@ -152,7 +227,7 @@ def mine(listed: Iterable[Body], stamp: Stamp, *, address: str | None = None, na
     """
     members = list(listed)
     stamped = [member for member in members if str(stamp) in Member(member).tags]
-    placed = [member for member in members if address is not None and Member(member).address == address]
+    placed = [member for member in members if Member(member).address in addresses]
     named = [member for member in members if name and member.get("name") == name and not _is_stamped(member)]
     return next(iter([*stamped, *placed, *named]), None)
 
@@ -190,17 +265,54 @@ def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, candi
     )
 
 
-def _created(scope: MachineScope, pool_id: str, listed: Sequence[Body], missing: Sequence[WantedMember]) -> Body:
-    """Add the machine's member, which is the first, and the missing ones of others; return the machine's own."""
-    own = missing[0]
+def _created(
+    scope: MachineScope,
+    pool_id: str,
+    listed: Sequence[Body],
+    missing: Sequence[WantedMember],
+    *,
+    former_id: str | None = None,
+) -> Body:
+    """Add the machine's member, which is the first, and the missing ones of others; return the machine's own.
+
+    Args:
+        former_id: the recorded member, which is not there any more; None without one.
+    """
+    own, others = missing[0], missing[1:]
     with load_balancer_lock.taken(scope):
-        if len(missing) == 1:
+        made = _added_together(scope, pool_id, listed, missing) if others else None
+        if made is None:
             made = load_balancer.create_member(scope.cloud, pool_id, own)
-        else:
-            load_balancer.add_members(scope.cloud, pool_id, missing, beside=listed)
-            now = load_balancer.members(scope.cloud, pool_id)
-            made = next(member for member in now if Member(member).address == own.address)
     scope.saw_member(pool_id, made["id"])
+    member_weights.saw(scope, pool_id, made)
+    if former_id:
+        drift.REPAIRS.labels(drift.MEMBERS, "repaired").inc()
+        text = f"member {former_id} of pool {pool_id} was removed externally; created it again as {made['id']}"
+        scope.context.deps.events.emit(scope.context.obj, "Normal", drift.EVENT, text)
+    return made
+
+
+def _added_together(
+    scope: MachineScope, pool_id: str, listed: Sequence[Body], missing: Sequence[WantedMember]
+) -> Body | None:
+    """Add members in one change and return the first; None if the provider has no such change, or no quota for all.
+
+    Raises:
+        AmbiguousAnswerError: the change was accepted, and no list shows the first member.
+    """
+    try:
+        load_balancer.add_members(scope.cloud, pool_id, missing, beside=listed)
+    except (QuotaExceededError, UnsupportedByCloudError):
+        return None
+    address = missing[0].address
+    try:
+        now = load_balancer.members(scope.cloud, pool_id)
+    except CapoError as error:
+        lost = f"members were added to pool {pool_id}, and cannot be listed: {error.message}"
+        raise AmbiguousAnswerError(lost, request_id=error.request_id, status=error.status) from error
+    made = next((member for member in now if Member(member).address == address), None)
+    if made is None:
+        raise AmbiguousAnswerError(f"the member {address} was added to pool {pool_id}, and a list lacks it")
     return made
 
 
@@ -249,7 +361,8 @@ def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
 def _recorded_of_nobody(scope: MachineScope, listed: Sequence[Body], role: str) -> Body | None:
     """Return the recorded member, adopted by its address, if its stamp belongs to no machine."""
     member_id = scope.context.ledger.id_of(role)
-    return dead_member([each for each in listed if each["id"] == member_id], role, control_plane.owners(scope))
+    recorded = [each for each in listed if each["id"] == member_id]
+    return dead_member(recorded, role, partial(control_plane.owners, scope))
 
 
 def _window_left_s(scope: MachineScope, role: str) -> float:

@@ -1,4 +1,4 @@
-"""The one OpenStackServer of an OpenStackMachine: created once, in one write, never updated, and read for its state.
+"""The one OpenStackServer of an OpenStackMachine: created once, in one write, and read for its state.
 
 Source: docs/explanation/go-provider.md, G-31 to G-33, and docs/reference/contract.md, C-23 to C-25, C-45, C-46.
 """
@@ -17,7 +17,8 @@ from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import NotFoundError
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_SERVER
-from controllers import address_pairs, server_child
+from controllers import address_pairs, cloned_from, server_child
+from controllers.openstackmachine import build_timeout, server_group
 from controllers.openstackmachine.scope import MachineScope
 from controllers.server_spec import Purpose, server_spec
 
@@ -35,8 +36,8 @@ def ensure(scope: MachineScope) -> Outcome:
         return _create(scope)
     if not is_mine(scope, found):
         raise server_child.foreign(scope.name)
-    found = _have_owner(scope, found)
-    server_child.write_credentials(scope.context, found, scope.identity_ref)
+    found = server_child.follow_filter(scope.context, _up_to_date(scope, found))
+    found = server_child.write_credentials(scope.context, found, scope.identity_ref)
     if found["metadata"].get("deletionTimestamp"):
         return Wait(DELETED, f"OpenStackServer {scope.name} is being deleted; replace the Machine")
     return state(OpenStackServer.model_validate(found), was_provisioned=was_provisioned(scope))
@@ -54,11 +55,20 @@ def is_mine(scope: MachineScope, server: Object) -> bool:
     return not references.owners(server) and bool(server_id) and server_id in known
 
 
-def _have_owner(scope: MachineScope, server: Object) -> Object:
-    """Restore the owner reference on the OpenStackServer if it was removed (C-46); return the updated object."""
-    if references.is_owned_by(server, scope.context.obj):
+def _up_to_date(scope: MachineScope, server: Object) -> Object:
+    """Restore the owner reference on the OpenStackServer if it was removed (C-46), and pass on an edited build timeout.
+
+    Returns the updated object.
+    """
+    obj = scope.context.obj
+    annotations = build_timeout.missing(obj, _template(scope), server)
+    if references.is_owned_by(server, obj) and not annotations:
         return server
-    return server_child.patch(scope.context, server, server_child.adoption(server, scope.context.obj))
+    return server_child.patch(scope.context, server, server_child.adoption(server, obj, annotations=annotations))
+
+
+def _template(scope: MachineScope) -> Object | None:
+    return cloned_from.template_of(scope.context.obj, scope.context.deps.store)
 
 
 def _create(scope: MachineScope) -> Outcome:
@@ -89,7 +99,11 @@ def _body(scope: MachineScope, *, annotations: Mapping[str, str] | None = None) 
         name=scope.name,
         cluster_name=references.cluster_name(scope.owners.machine or obj) or references.cluster_name(obj),
         spec=server_spec(scope.machine.spec, _infra(scope), purpose(scope)),
-        annotations={**(annotations or {}), **address_pairs.server_annotation(obj["spec"].get("ports") or ())},
+        annotations={
+            **(annotations or {}),
+            **build_timeout.wanted(obj, _template(scope)),
+            **address_pairs.server_annotation(obj["spec"].get("ports") or ()),
+        },
     )
 
 
@@ -113,8 +127,8 @@ def _missing_prerequisite(scope: MachineScope) -> Wait | None:
     if infra.spec.managed_security_groups is not None and managed_group_id(scope, infra) is None:
         return Wait(INFRASTRUCTURE, "the managed security group of the machine is not there")
     if owners.machine is None or machines.bootstrap_secret_name(owners.machine) is None:
-        return Wait(BOOTSTRAP, "the bootstrap provider has not named the Secret with the bootstrap data")
-    return None
+        return Wait(BOOTSTRAP, "waiting for bootstrap data from the bootstrap provider")
+    return server_group.missing(scope, infra)
 
 
 def purpose(scope: MachineScope) -> Purpose:
@@ -125,6 +139,7 @@ def purpose(scope: MachineScope) -> Purpose:
         security_group_id=managed_group_id(scope, infra),
         availability_zone=machines.failure_domain(machine),
         user_data_secret=machines.bootstrap_secret_name(machine),
+        server_group_id=server_group.recorded_id(scope),
     )
 
 
@@ -188,7 +203,8 @@ def remove(scope: MachineScope) -> Outcome:
         return Wait("Deleting", f"server {_known_server_id(scope)} is being deleted", after_s=1)
     if found is None or not is_mine(scope, found):
         return NotNeeded()
-    server_child.write_credentials(scope.context, found, scope.identity_ref)
+    found = server_child.follow_filter(scope.context, found)
+    found = server_child.write_credentials(scope.context, found, scope.identity_ref)
     return server_child.remove(scope.context, found)
 
 

@@ -18,6 +18,7 @@ from capo.engine.steps import Wait
 from capo.json_types import Object
 from capo.ledger import Ledger, Record
 from capo.openstack import load_balancer
+from capo.openstack.resource_cache import found_by
 from controllers import roles
 from controllers.openstackmachine import given_pools
 from controllers.openstackmachine.patience import PATIENCE_S
@@ -94,9 +95,8 @@ def _of_balancer(scope: MachineScope, balancer_id: str, api_port_list: Collectio
     def fits(body: Mapping[str, Any]) -> bool:
         return body.get("name") in ports and balancer_id in load_balancer.parent_ids(body)
 
-    return [
-        Record(KIND, roles.pool(ports[body["name"]]), body["id"]) for body in scope.cloud_view.list_matching(KIND, fits)
-    ]
+    found = scope.cloud_view.list_matching(KIND, fits, among=found_by(load_balancer.BY_BALANCER, balancer_id))
+    return [Record(KIND, roles.pool(ports[body["name"]]), body["id"]) for body in found]
 
 
 def _report_left_behind(scope: MachineScope, api_port_list: Collection[int]) -> None:

@@ -19,7 +19,8 @@ from capo.kube.kinds import (
     OPENSTACK_MACHINE_TEMPLATE,
     OPENSTACK_SERVER,
 )
-from controllers.openstackmachine import address_pairs
+from controllers import cloned_from
+from controllers.openstackmachine import address_pairs, build_timeout, control_plane
 from controllers.pause_conditions import PAUSED
 from controllers.server_child import credentials_change
 
@@ -70,9 +71,13 @@ def keys_for_server(server: Object, _store: Store) -> Idents:
 
 
 def keys_for_template(template: Object, store: Store) -> Idents:
-    """Requeue the machines that were cloned from a template and do not have its allowed address pairs yet."""
-    machines_ = store.list(OPENSTACK_MACHINE, template["metadata"]["namespace"])
-    return [_ident(m) for m in machines_ if address_pairs.is_due(m, template)]
+    """Requeue the machines of a template that lack its allowed address pairs, or its build timeout while it matters."""
+    clones = cloned_from.clones(template, store)
+    return [_ident(m) for m in clones if address_pairs.is_due(m, template) or _lacks_timeout(m, template, store)]
+
+
+def _lacks_timeout(obj: Object, template: Object, store: Store) -> bool:
+    return build_timeout.is_due(obj, template, store.get(OPENSTACK_SERVER, *_ident(obj)))
 
 
 def keys_for_sibling(obj: Object, store: Store) -> Idents:
@@ -80,7 +85,7 @@ def keys_for_sibling(obj: Object, store: Store) -> Idents:
     name = references.cluster_name(obj)
     if not name or not machines.is_control_plane(obj) or not _is_leaving(obj):
         return []
-    siblings = (m for m in _of_cluster(obj, name, store) if machines.is_control_plane(m))
+    siblings = control_plane.of_cluster(obj["metadata"]["namespace"], name, store)
     return [_ident(m) for m in siblings if m["metadata"]["name"] != obj["metadata"]["name"]]
 
 

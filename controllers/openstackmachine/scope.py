@@ -9,23 +9,30 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from api.v1alpha1 import OpenStackServer
 from api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
 from capo.caches import Bounded
 from capo.contract import references
 from capo.engine.context import Dependencies, ReconcileContext
+from capo.engine.steps import Create
+from capo.errors import CapoError
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.ledger import Ledger
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
+from capo.openstack.quota_holds import Hold
+from capo.openstack.resource_cache import with_ids
 from controllers import location
+from controllers.drift import Repairs
 from controllers.openstackmachine.patience import Patience
 from controllers.openstackmachine.related_objects import Owners
+from controllers.openstackmachine.turns import Turns
 
+_DAY_S: Final = 86400.0
 OpenCloud = Callable[[OpenStackIdentityReference], Cloud]
 Watch = Callable[[ReconcileContext, Cloud], CloudView]
 
@@ -37,6 +44,9 @@ class MachineScope:
         open_cloud: returns the cloud of an identityRef; raises the errors of ``CredentialsCache.cloud``.
         watch: returns a reconcile's view of a cloud.
         memory: facts about load balancers that all reconciles share.
+
+    Attributes:
+        turn_at: the load balancer that it is this machine's turn to change; empty without one.
     """
 
     def __init__(
@@ -46,6 +56,10 @@ class MachineScope:
         self.owners = owners
         self._seen = memory.seen
         self.patience = memory.patience
+        self.weights = memory.weights
+        self.repairs = memory.repairs
+        self.turns = memory.turns
+        self.turn_at = ""
         self.machine = OpenStackMachine.model_validate(context.obj)
         self.infra = OpenStackCluster.model_validate(owners.infra) if owners.infra else None
         self._open_cloud = open_cloud
@@ -63,8 +77,8 @@ class MachineScope:
 
     @property
     def cache_writer(self) -> Sight:
-        """Receives the engine's records of creates; ignores them."""
-        return Sight()
+        """Receives the engine's records of creates; ignores all but the quota's."""
+        return Sight(lambda: self.cloud_view)
 
     @property
     def is_control_plane(self) -> bool:
@@ -134,7 +148,7 @@ class MachineScope:
 
     def _is_pool_seen(self, cluster: Ledger) -> bool:
         pools = {record.id for record in cluster.records_of_kind("pool")}
-        return bool(self._seen_of_cloud.list_matching("pool", lambda body: body["id"] in pools))
+        return bool(self._seen_of_cloud.list_matching("pool", among=with_ids(pools)))
 
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the object's resources."""
@@ -150,7 +164,22 @@ class MachineScope:
 
 
 class Sight:
-    """Ignores records of creates: members, the only kind created here, are listed in their pool before each create."""
+    """Ignores records of creates: members, the only kind created here, are listed in their pool before each create.
+
+    Args:
+        view: returns the cloud as this reconcile observes it.
+    """
+
+    def __init__(self, view: Callable[[], CloudView]) -> None:
+        self._view = view
+
+    def hold(self, create: Create) -> Hold | None:
+        """Return why members have to wait for a quota."""
+        return self._view().hold(create)
+
+    def settle(self, create: Create, error: CapoError | None) -> None:
+        """Report how a create ended."""
+        self._view().settle(create, error)
 
     def upsert(self, kind: str, body: Mapping[str, Any]) -> None:
         """Do nothing."""
@@ -163,18 +192,44 @@ class Sight:
 
 
 @dataclass(frozen=True)
+class SeenWeight:
+    """The weight of a member when it was last compared.
+
+    Args:
+        seen_s: steady seconds.
+        pool_updated_at: when the pool was changed last, in Octavia's words; None if that is no proof.
+    """
+
+    seen_s: float
+    pool_updated_at: str | None
+    weight: int
+
+
+@dataclass(frozen=True)
 class Memory:
     """Facts about load balancers that all reconciles share; not persisted.
 
     Args:
         seen: members, by pool and id, that were observed within the last resync period.
         patience: since when machines wait for the record of their pools.
+        weights: of members, by pool and id.
+        repairs: earlier repairs of external changes.
+        turns: of machines that change the same load balancer.
     """
 
     seen: Bounded[tuple[str, str], None]
     patience: Patience
+    weights: Bounded[tuple[str, str], SeenWeight]
+    repairs: Repairs
+    turns: Turns
 
     @classmethod
     def of(cls, deps: Dependencies) -> Memory:
         """Return an empty memory."""
-        return cls(Bounded.by_age(deps.sync_period_s, deps.clock.now, name="pool_members"), Patience(deps.clock))
+        return cls(
+            Bounded.by_age(deps.sync_period_s, deps.clock.now, name="pool_members"),
+            Patience(deps.clock),
+            Bounded.by_age(_DAY_S, deps.clock.now, name="member_weights"),
+            Repairs(deps.clock),
+            Turns(deps.clock),
+        )

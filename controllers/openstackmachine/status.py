@@ -10,7 +10,7 @@ from typing import Any
 
 from api.meta import Condition as ShownCondition
 from api.v1alpha1 import OpenStackServer
-from api.v1beta2 import OpenStackMachine
+from api.v1beta2 import OpenStackCluster, OpenStackMachine
 from capo import names
 from capo.engine import overall
 from capo.engine.conditions import READY, Condition
@@ -19,19 +19,32 @@ from controllers.openstackmachine.openstackserver import DELETED
 from controllers.openstackmachine.steps import INSTANCE
 
 
-def fields_from_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
+def fields_from_server(
+    machine: OpenStackMachine, server: OpenStackServer, infra: OpenStackCluster | None = None
+) -> dict[str, Any]:
     """Return the fields of status once the server is ACTIVE; provisioned is never reset (C-16).
 
     Known addresses are kept until the OpenStackServer reports its own: the Go provider never writes them there.
     """
     zone = server.status.availability_zone or server.spec.availability_zone
     addresses = [address.to_dict() for address in server.status.addresses]
+    if infra and _is_ipv6_first(infra):
+        # The order of the others is kept; the name remains the last.
+        addresses.sort(key=lambda each: "IP" in each["type"] and ":" not in each["address"])
+        addresses.sort(key=lambda each: "IP" not in each["type"])
     return {
         "initialization": {"provisioned": True},
         "instanceID": machine.status.instance_id or server.status.instance_id,
         **({"addresses": addresses} if addresses else {}),
         **({"failureDomain": zone} if zone else {}),
     }
+
+
+def _is_ipv6_first(infra: OpenStackCluster) -> bool:
+    """Return whether the spec names a subnet of IPv6 first; the order of all subnets of a network means nothing."""
+    spec, network = infra.spec, infra.status.network
+    is_ordered = bool(spec.managed_subnets or spec.subnets)
+    return is_ordered and network is not None and bool(network.subnets) and ":" in network.subnets[0].cidr
 
 
 def provider_id(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:

@@ -34,7 +34,8 @@ _ARCHITECTURES: Final[Mapping[str, str]] = {
     "ppc64le": "ppc64le",
     "s390x": "s390x",
 }
-_SYSTEMS: Final = frozenset({"linux", "windows"})
+_WINDOWS: Final = "windows"
+_SYSTEMS: Final = frozenset({"linux", _WINDOWS})
 
 
 @dataclass
@@ -132,25 +133,79 @@ def _number(value: str) -> int | None:
     return int(text) if 0 < len(text) <= MAX_DIGITS and text.isascii() and text.isdecimal() else None
 
 
-def node_info(flavor: Flavor | None, image: Image) -> dict[str, str]:
-    """Return ``status.nodeInfo``: only values that Cluster API's contract has."""
-    traits = flavor.extra_specs if flavor else None
-    architecture = _ARCHITECTURES.get(image.architecture.lower()) or _architecture_of(traits or {})
-    system = image.os_type.lower()
-    return {
-        **({"architecture": architecture} if architecture else {}),
-        **({"operatingSystem": system} if system in _SYSTEMS else {}),
-    }
+@dataclass
+class NodeInfo:
+    """``status.nodeInfo`` of one node.
+
+    Args:
+        values: by field; only values that Cluster API's contract has.
+        notes: what is assumed, and why something is left out, in words.
+    """
+
+    values: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def message(self) -> str:
+        """What is assumed or left out; empty if nothing is."""
+        return "; ".join(self.notes)
+
+    def add(self, name: str, value: str | None, *, said: str, default: str | None, source: str) -> None:
+        """Add a field; what nothing states is assumed, what is unknown is left out.
+
+        Args:
+            value: what was found.
+            said: what flavor and image state about it; empty for nothing.
+            source: where it would be stated, for the note.
+        """
+        if value:
+            self.values[name] = value
+        elif said:
+            self.notes.append(f"{name} is left out: {_cut(said)} is not supported")
+        elif default:
+            # The autoscaler takes a missing field as an empty label, not as its own default.
+            self.values[name] = default
+            self.notes.append(f"{name} {default} is assumed: {source} is not set")
 
 
-def _architecture_of(extra_specs: Mapping[str, Any]) -> str | None:
-    """Return the architecture that the traits of a flavor require; None unless it is exactly one."""
-    required = {
+def node_info(flavor: Flavor | None, image: Image, *, defaults: Mapping[str, str]) -> NodeInfo:
+    """Return ``status.nodeInfo``.
+
+    Args:
+        flavor: None if it is not known.
+        defaults: values by field, assumed if neither image nor flavor states any.
+    """
+    found = NodeInfo()
+    traits = (flavor.extra_specs if flavor else None) or {}
+    required, excluded = _traits(traits, "required"), _traits(traits, "forbidden")
+    architecture = _ARCHITECTURES.get(image.architecture.lower()) or (required[0] if len(required) == 1 else None)
+    default = defaults.get("architecture")
+    found.add(
+        "architecture",
+        architecture,
+        said=image.architecture or " and ".join(required),
+        default=None if default in excluded else default,
+        source="hw_architecture of the image",
+    )
+    distribution = image.os_distro.lower()
+    system = image.os_type.lower() or (distribution if distribution == _WINDOWS else "")
+    found.add(
+        "operatingSystem",
+        system if system in _SYSTEMS else None,
+        said=system,
+        default=defaults.get("operatingSystem"),
+        source="os_type of the image",
+    )
+    return found
+
+
+def _traits(extra_specs: Mapping[str, Any], wanted: str) -> list[str]:
+    """Return the architectures whose trait a flavor requires or forbids, sorted."""
+    return sorted(
         architecture
         for name, architecture in _ARCHITECTURES.items()
-        if extra_specs.get(f"trait:HW_ARCH_{name.upper()}") == "required"
-    }
-    return required.pop() if len(required) == 1 else None
+        if extra_specs.get(f"trait:HW_ARCH_{name.upper()}") == wanted
+    )
 
 
 def _cut(text: str) -> str:

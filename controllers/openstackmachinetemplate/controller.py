@@ -94,7 +94,8 @@ class MachineTemplateController:
     def reconcile(self, key: Key) -> Result:
         """Report capacity and properties of the nodes of a template, if machines are created from it."""
         template = self._deps.store.get(*key)
-        if template is None or template["metadata"].get("deletionTimestamp"):
+        is_left = template is None or not self._deps.is_selected(template)
+        if template is None or is_left or template["metadata"].get("deletionTimestamp"):
             self._contention.forget(key)
             return Result()
         writer = Writer(self._deps, key, template, self._contention)

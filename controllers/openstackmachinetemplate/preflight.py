@@ -68,7 +68,8 @@ def _looks(scope: TemplateScope) -> Iterator[tuple[str, Look]]:
         yield "key pair", partial(_expect, key_pair.is_listed, cloud, spec.ssh_key_name, error=error)
     if spec.server_group is not None:
         error = ServerGroupNotFoundError("the project has no such server group")
-        yield "server group", partial(_expect, server_group.is_listed, cloud, spec.server_group, error=error)
+        name = spec.server_group.id or (spec.server_group.filter.name if spec.server_group.filter else None)
+        yield f"server group {name}", partial(_expect, server_group.is_listed, cloud, spec.server_group, error=error)
     yield from _of_ports(scope)
     yield from _of_volumes(scope)
     for zone in scope.zones:

@@ -11,7 +11,7 @@ from typing import Final
 
 from capo import names
 from capo.contract import references
-from capo.engine.store import Store
+from capo.engine.store import Index, Store
 from capo.json_types import Object
 from capo.kube.kinds import (
     CLUSTER,
@@ -86,9 +86,16 @@ def of_cluster(namespace: str, cluster_name: str, store: Store) -> Iterable[tupl
     """Return the templates that a Cluster owns."""
     return [
         (namespace, str(template["metadata"]["name"]))
-        for template in store.list(OPENSTACK_MACHINE_TEMPLATE, namespace)
-        if references.owner_cluster_name(template) == cluster_name
+        for template in store.find(_OF_CLUSTER, (namespace, cluster_name))
     ]
+
+
+def _owning_cluster(template: Object) -> Iterable[tuple[str, str]]:
+    name = references.owner_cluster_name(template)
+    return [(template["metadata"]["namespace"], name)] if name else []
+
+
+_OF_CLUSTER: Final = Index(OPENSTACK_MACHINE_TEMPLATE, _owning_cluster)
 
 
 def _is_of_deployment(referrer: Object) -> bool:

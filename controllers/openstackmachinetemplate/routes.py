@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from capo.contract import references
-from capo.engine.store import Route, Store
+from capo.engine.store import Index, Route, Store
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE_TEMPLATE, ORC_IMAGE
 from controllers.openstackmachinetemplate import referrers
@@ -33,12 +33,18 @@ def keys_for_openstack_cluster(infra: Object, store: Store) -> Idents:
 
 def keys_for_image(image: Object, store: Store) -> Idents:
     """Requeue the templates that name an ORC Image."""
-    namespace, name = image["metadata"]["namespace"], image["metadata"]["name"]
-    for template in store.list(OPENSTACK_MACHINE_TEMPLATE, namespace):
-        wanted = template["spec"]["template"]["spec"].get("image") or {}
-        if (wanted.get("imageRef") or {}).get("name") == name:
-            yield namespace, template["metadata"]["name"]
+    namespace = image["metadata"]["namespace"]
+    for template in store.find(_OF_IMAGE, (namespace, image["metadata"]["name"])):
+        yield namespace, template["metadata"]["name"]
 
+
+def _image(template: Object) -> Idents:
+    wanted = template["spec"]["template"]["spec"].get("image") or {}
+    name = (wanted.get("imageRef") or {}).get("name")
+    return [(template["metadata"]["namespace"], name)] if name else []
+
+
+_OF_IMAGE: Final = Index(OPENSTACK_MACHINE_TEMPLATE, _image)
 
 ROUTES: Final = (
     *(Route(kind, keys_for_referrer) for kind in referrers.KINDS),

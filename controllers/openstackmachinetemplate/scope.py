@@ -75,6 +75,17 @@ class TemplateScope:
         answer = self.found.answers.get(_FLAVOR)
         return answer if isinstance(answer, Flavor) else None
 
+    def node_info_defaults(self, found: Image) -> Mapping[str, str]:
+        """Return the values of nodeInfo that are assumed if nothing states them.
+
+        Without the flavor, whose traits may state the architecture, it is the one that was reported.
+        """
+        defaults = dict(self.deps.settings.node_info_defaults)
+        if self.known_flavor is None and not found.architecture:
+            reported = self.template.status.node_info
+            defaults["architecture"] = (reported.architecture if reported else None) or ""
+        return defaults
+
     def image(self) -> Image | Wait:
         """Return the image, or what to wait for; it is looked up once in a reconcile.
 

@@ -14,6 +14,10 @@ from capo.errors import CapoError, IdentityError, NotAuthorizedError, ReferenceN
 from controllers.openstackmachinetemplate import capacity, preflight
 from controllers.openstackmachinetemplate.scope import TemplateScope
 
+MISSING_RETRY: Final = "It is tried again in 5 minutes, or when the template gets an annotation."
+UNKNOWN_RETRY: Final = (
+    "It is tried again after growing pauses of up to an hour, or when the template gets an annotation."
+)
 Ensure = Callable[[TemplateScope], Outcome]
 
 
@@ -23,10 +27,12 @@ def unless_unknown(ensure: Ensure) -> Ensure:
     def run(scope: TemplateScope) -> Outcome:
         try:
             return ensure(scope)
-        except (ReferenceNotFoundError, TerminalError, IdentityError, NotAuthorizedError):
+        except ReferenceNotFoundError as error:
+            raise error.retried(MISSING_RETRY) from error
+        except (TerminalError, IdentityError, NotAuthorizedError):
             raise
         except CapoError as error:
-            return Wait(error.reason, error.sentence, status="Unknown")
+            return Wait(error.reason, error.retried(UNKNOWN_RETRY).sentence, status="Unknown")
 
     return run
 
@@ -48,8 +54,9 @@ def ensure_node_info(scope: TemplateScope) -> Outcome:
     found = scope.image()
     if isinstance(found, Wait):
         return replace(found, status="Unknown")
-    scope.found.node_info = capacity.node_info(scope.known_flavor, found)
-    return Done()
+    info = capacity.node_info(scope.known_flavor, found, defaults=scope.node_info_defaults(found))
+    scope.found.node_info = info.values
+    return Done(info.message)
 
 
 STEPS: Final = (

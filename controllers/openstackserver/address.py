@@ -56,7 +56,7 @@ def _ports(scope: ServerScope) -> list[Port]:
 
 
 def _found(scope: ServerScope, address: str, *, max_age_s: float | None = None) -> FloatingIP | None:
-    found = scope.cloud_view.list_matching(KIND, floating_ip.with_address(address), max_age_s=max_age_s)
+    found = floating_ip.with_addresses(scope.cloud_view, address, max_age_s=max_age_s)
     return FloatingIP(found[0]) if found else None
 
 

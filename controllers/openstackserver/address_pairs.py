@@ -59,7 +59,7 @@ def _apply(scope: ServerScope, index: int, change: Change) -> None:
     found = _read(scope, known["id"]) if known else None
     if found is None:
         return
-    _expect_own(scope, role, found)
+    expect_own(scope, role, found)
     if change.added and Port(found).port_security_enabled is False:
         raise InvalidSpecError(
             f"{role} cannot have allowed address pairs: its port security is off",
@@ -70,7 +70,7 @@ def _apply(scope: ServerScope, index: int, change: Change) -> None:
     if pairs is None:
         return
     try:
-        changed = port.update(scope.cloud, found["id"], {"allowed_address_pairs": pairs})
+        changed = port.update(scope.cloud, found, {"allowed_address_pairs": pairs})
     except CapoError as error:
         scope.cloud_view.failed("port", found["id"], error)
         raise
@@ -85,7 +85,7 @@ def _read(scope: ServerScope, port_id: str) -> Body | None:
         return None
 
 
-def _expect_own(scope: ServerScope, role: str, found: Body) -> None:
+def expect_own(scope: ServerScope, role: str, found: Body) -> None:
     """Require the object's own stamp, or none on a port of its server that another provider created.
 
     Raises:
@@ -95,7 +95,7 @@ def _expect_own(scope: ServerScope, role: str, found: Body) -> None:
     is_adopted = stamp is None and scope.known_server_id is not None and Port(found).device_id == scope.known_server_id
     if stamp != scope.stamp(role) and not is_adopted:
         raise ForeignResourceError(
-            f"{role} carries no stamp of this object: its allowed address pairs are not changed",
+            f"{role} carries no stamp of this object: it is not changed",
             resource=f"port {found['id']}",
         )
 
@@ -114,4 +114,5 @@ def _settle(scope: ServerScope, record: Record) -> None:
         )
     except Conflict:
         return
-    scope.context.deps.store.apply_own(OPENSTACK_SERVER, changed, by=scope.context.key)
+    # Not as a write of ours: edits of other clients that the answer contains get a reconcile of their own.
+    scope.context.deps.store.apply(OPENSTACK_SERVER, "MODIFIED", changed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from api.v1alpha1 import OpenStackServer
@@ -13,10 +12,12 @@ from capo.errors import CapoError, NotYetObserved
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
+from capo.openstack.resource_cache import Item
 from capo.openstack.server import Server
-from controllers import address_pairs, name_conflicts, pause_conditions, roles
+from controllers import address_pairs, credentials_condition, name_conflicts, pause_conditions, roles
 from controllers.credentialed import OwnCredentials
 from controllers.credentials import CredentialsCache
+from controllers.drift import Repairs
 from controllers.openstackserver import desired, status, takeover
 from controllers.openstackserver.field_history import Sightings
 from controllers.openstackserver.routes import ROUTES
@@ -39,6 +40,7 @@ class ServerController:
         self.credentials = OwnCredentials(identities)
         self.concurrency = deps.settings.machine_concurrency
         self._sightings = Sightings()
+        self._repairs = Repairs(deps.clock)
 
     def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Stop while the object or its Cluster is paused; a missing Cluster blocks nothing (W-15)."""
@@ -53,7 +55,8 @@ class ServerController:
             _take_over(server, context.ledger)
         cloud, cloud_view = self.credentials.open(context)
         known_id = context.ledger.id_of(roles.SERVER) or _upstream_id(server)
-        return ServerScope(context, server, cloud, cloud_view, known_id, self._sightings)
+        attention = self.credentials.attention(context)
+        return ServerScope(context, server, cloud, cloud_view, known_id, self._sightings, self._repairs, attention)
 
     def is_recorded(self, scope: ServerScope, results: Results) -> bool:
         """Return whether all resources that the Go provider created for the server are recorded, whatever its state."""
@@ -65,19 +68,19 @@ class ServerController:
             shown = [*status.conditions_of_removal(results), pause_conditions.NOT_PAUSED]
             return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope))
         taken, unique = (
-            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, list(_marks(scope)))
+            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, _namesakes(scope))
         )
-        shown = [*status.conditions(scope, results), *taken, pause_conditions.NOT_PAUSED]
+        attention, calm = credentials_condition.split(scope.attention)
+        shown = [*status.conditions(scope, results), *taken, *attention, pause_conditions.NOT_PAUSED]
         fields = status.after_reconcile(_seen(scope, results), scope, results)
         dropped = [address_pairs.CONDITION] if isinstance(results[address_pairs.CONDITION], NotNeeded) else []
-        return Report(status=fields, conditions=shown, dropped=[*unique, *dropped])
+        return Report(status=fields, conditions=shown, dropped=[*unique, *dropped, *calm])
 
 
-def _marks(scope: ServerScope) -> Iterator[tuple[str, name_conflicts.Fits]]:
-    """Yield, for each kind, the test whether a resource has the name of one of the server's."""
-    yield "server", lambda body: body.get("name") == scope.name
-    if known := desired.volume_names(scope.server):
-        yield "volume", lambda body: body.get("name") in known
+def _namesakes(scope: ServerScope) -> dict[str, list[Item]]:
+    """Return by kind what has the name of one of the server's resources and is not this object's."""
+    names = {"server": [scope.name], "volume": sorted(desired.volume_names(scope.server))}
+    return {kind: scope.cloud_view.namesakes(kind, known) for kind, known in names.items() if known}
 
 
 def _silent_s(scope: ServerScope) -> float:

@@ -54,6 +54,7 @@ def allocated(scope: ServerScope) -> str | Wait:
         return _wait(f"the kind IPAddressClaim of {IP_ADDRESS_CLAIM.group} is not served: install Cluster API's core")
     if not _is_ours(scope, claim):
         return _of_foreign(scope, claim)
+    claim = _with_owner(scope, claim)
     return _address_of(scope, claim) or _wait(f"{_named_pool(claim)} has not allocated an address yet{_cause(claim)}")
 
 
@@ -184,7 +185,34 @@ def _read(scope: ServerScope, kind: Kind, name: str) -> Object | None:
 def _is_ours(scope: ServerScope, claim: Object) -> bool:
     """Return whether a claim belongs to this server, or to its machine, as in older versions."""
     ours = {scope.context.obj["metadata"]["uid"], *(o.uid for o in scope.server.metadata.owner_references)}
-    return any(owner.get("uid") in ours for owner in claim["metadata"].get("ownerReferences") or ())
+    owners = claim["metadata"].get("ownerReferences") or ()
+    return any(owner.get("uid") in ours for owner in owners) if owners else _is_restored(scope, claim)
+
+
+def _is_restored(scope: ServerScope, claim: Object) -> bool:
+    """Return whether a claim without owners is this server's: a restore from a backup drops owner references.
+
+    Only the server that created the claim writes the finalizer, and it removes it when it is deleted.
+    """
+    ref, pool = scope.server.spec.floating_ip_pool_ref, claim["spec"]["poolRef"]
+    is_of_pool = ref is not None and (ref.kind, ref.name) == (pool.get("kind"), pool.get("name"))
+    return is_of_pool and FINALIZER in (claim["metadata"].get("finalizers") or ())
+
+
+def _with_owner(scope: ServerScope, claim: Object) -> Object:
+    """Return a claim of this server that has an owner; write the owner reference if a restore dropped it.
+
+    Raises:
+        Conflict: it has changed since it was read; the next reconcile repeats it.
+    """
+    metadata, deps = claim["metadata"], scope.context.deps
+    if metadata.get("ownerReferences"):
+        return claim
+    fence = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    body = {"metadata": {**fence, "ownerReferences": wanted(scope)["metadata"]["ownerReferences"]}}
+    changed: Object = deps.kube.patch(IP_ADDRESS_CLAIM.as_read(claim), scope.namespace, metadata["name"], body)
+    deps.store.apply_own(IP_ADDRESS_CLAIM, changed, by=scope.context.key)
+    return changed
 
 
 def _of_foreign(scope: ServerScope, claim: Object) -> Wait:

@@ -14,7 +14,7 @@ from capo.openstack import extension, port, trunk
 from capo.openstack.port import Port
 from capo.openstack.trunk import Trunk, WantedTrunk
 from controllers import address_pairs, attempts, roles
-from controllers.openstackserver import desired, drift, takeover
+from controllers.openstackserver import desired, needs, repairs, takeover
 from controllers.openstackserver.scope import ServerScope
 
 
@@ -26,26 +26,40 @@ def ensure_ports(scope: ServerScope) -> Outcome:
     count = len(scope.server.spec.ports)
     found = {index: takeover.find(scope, "port", roles.port(index)) for index in range(count)}
     missing = [index for index, body in found.items() if body is None]
-    if missing and scope.known_server_id is not None:
+    if missing and takeover.was_created(scope):
         gone = ", ".join(map(roles.port, missing))
         return Done(f"{gone} was deleted externally; ports of a running server are not recreated")
     if missing:
-        return Create("port", tuple(map(roles.port, missing)), lambda: _created_ports(scope, missing))
+        return Create(
+            "port",
+            tuple(map(roles.port, missing)),
+            lambda: _created_ports(scope, missing),
+            next=_created_after_ports(scope),
+            needs=lambda: needs.of_ports(scope, len(missing)),
+        )
     attempts.try_each(found, lambda index: _tag(scope, "port", found[index], index))
     return Done("; ".join(_changes(scope, found)))
 
 
+def _created_after_ports(scope: ServerScope) -> tuple[tuple[str, str], ...]:
+    """Return kind and role of what the same reconcile creates; the server only if it need not wait for volumes."""
+    if scope.context.is_taken_over:
+        return ()
+    trunks = (("trunk", roles.trunk(index)) for index, each in enumerate(scope.dependencies.ports) if each.trunk)
+    volumes = tuple(("volume", role) for role in desired.volume_roles(scope.server))
+    return (*trunks, *(volumes or (("server", roles.SERVER),)))
+
+
 def _changes(scope: ServerScope, found: Mapping[int, Body | None]) -> Iterator[str]:
-    """Yield external changes of the ports as messages."""
+    """Yield external changes of the ports as messages; those that the policy names are repaired."""
     resolved = scope.resolved.ports if scope.resolved else ()
     record = address_pairs.record_of(scope.context.obj)
     edited = dict(enumerate(record.pairs)) if record else {}
-    server_id = scope.known_server_id
     for index, wish in enumerate(resolved):
         body = found.get(index)
         if body is None or (record and index in record.changes):
             continue
-        if text := drift.port_drift(roles.port(index), wish, Port(body), server_id=server_id, edited=edited.get(index)):
+        if text := repairs.port_message(scope, roles.port(index), wish, Port(body), edited=edited.get(index)):
             yield text
 
 
@@ -90,7 +104,7 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
     found: dict[int, Body | None] = {}
     for index, wish in wishes.items():
         found[index] = takeover.find(scope, "trunk", roles.trunk(index))
-        if found[index] is None and scope.known_server_id is None:
+        if found[index] is None and not takeover.was_created(scope):
             return Create("trunk", (roles.trunk(index),), partial(_created_trunk, scope, index, wish))
     attempts.try_each(found, lambda index: _tag(scope, "trunk", found[index], index))
     if missing := [roles.trunk(index) for index, body in found.items() if body is None]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from capo import names
 from capo.contract import references
-from capo.engine.store import Route, Store
+from capo.engine.store import Index, Route, Store
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER, ORC_IMAGE
 
@@ -31,12 +31,18 @@ def _paused(server: Object) -> bool:
 
 def keys_for_image(image: Object, store: Store) -> Idents:
     """Requeue the servers in the namespace of an ORC Image that wait for it, whatever its state (W-21)."""
-    namespace, name = image["metadata"]["namespace"], image["metadata"]["name"]
-    for server in store.list(OPENSTACK_SERVER, namespace):
-        wanted = (server.get("spec", {}).get("image") or {}).get("imageRef") or {}
-        is_resolved = (server.get("status", {}).get("resolved") or {}).get("imageID")
-        if wanted.get("name") == name and not is_resolved:
-            yield namespace, server["metadata"]["name"]
+    namespace = image["metadata"]["namespace"]
+    for server in store.find(_WAITING_FOR_IMAGE, (namespace, image["metadata"]["name"])):
+        yield namespace, server["metadata"]["name"]
+
+
+def _image_waited_for(server: Object) -> Idents:
+    name = ((server.get("spec", {}).get("image") or {}).get("imageRef") or {}).get("name")
+    is_resolved = (server.get("status", {}).get("resolved") or {}).get("imageID")
+    return [(server["metadata"]["namespace"], name)] if name and not is_resolved else []
+
+
+_WAITING_FOR_IMAGE: Final = Index(OPENSTACK_SERVER, _image_waited_for)
 
 
 def keys_for_claim(claim: Object, _store: Store) -> Idents:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from api.v1alpha1 import OpenStackServer
 from api.v1alpha1.openstackserver import ResolvedServerSpec
+from capo.engine.conditions import Condition
 from capo.engine.context import ReconcileContext
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from controllers import roles
+from controllers.drift import Repairs
 from controllers.openstackserver.field_history import Sightings
 
 
@@ -21,6 +23,8 @@ class ServerScope:
     Args:
         earlier_server_id: the id that an earlier reconcile recorded; None if no server was created.
         sightings: the last values of servers' fields that this process observed.
+        repairs: earlier repairs of external changes.
+        attention: the condition of credentials that work and need attention.
     """
 
     context: ReconcileContext
@@ -29,6 +33,8 @@ class ServerScope:
     cloud_view: CloudView
     earlier_server_id: str | None
     sightings: Sightings
+    repairs: Repairs
+    attention: Condition | None = None
 
     @property
     def known_server_id(self) -> str | None:

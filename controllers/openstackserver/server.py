@@ -7,13 +7,30 @@ from __future__ import annotations
 
 from typing import Final
 
+from api import server_build_timeout
 from capo.engine.steps import Create, Done, Outcome, Wait
-from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError, UnsupportedByCloudError
+from capo.errors import (
+    BlockedError,
+    CapoError,
+    ServerBuildTimeoutError,
+    ServerFailedError,
+    ServerRebuiltError,
+    UnsupportedByCloudError,
+)
 from capo.json_types import Body
 from capo.openstack import server, volume
 from capo.openstack.server import Server, WantedServer
 from controllers import roles
-from controllers.openstackserver import desired, drift, external_changes, nova_faults, resolve, takeover, volumes
+from controllers.openstackserver import (
+    desired,
+    external_changes,
+    needs,
+    nova_faults,
+    repairs,
+    resolve,
+    takeover,
+    volumes,
+)
 from controllers.openstackserver.scope import ServerScope
 from controllers.openstackserver.userdata import user_data
 
@@ -30,7 +47,12 @@ def ensure_server(scope: ServerScope) -> Outcome:
     if found is None:
         _release_volumes(scope)
         server_ = _wanted_server(scope)
-        return Create("server", (roles.SERVER,), lambda: {roles.SERVER: _created_server(scope, server_)})
+        return Create(
+            "server",
+            (roles.SERVER,),
+            lambda: {roles.SERVER: _created_server(scope, server_)},
+            needs=lambda: needs.of_server(scope),
+        )
     if scope.context.is_taken_over:
         _take_image(scope, found)
     return _of_state(scope, found)
@@ -70,7 +92,7 @@ def _of_state(scope: ServerScope, found: Server) -> Outcome:
     if state == "BUILD" or found.task_state:
         scope.cloud_view.poll("server")  # it is changing state; any other server is polled once a minute
     if state == "BUILD":
-        return Wait("InstanceNotReady", f"server {found.id} is being built", after_s=_left_to_build_s(scope, found))
+        return _of_building(scope, found)
     return Wait("InstanceNotReady", f"server {found.id} is {state}", status="Unknown")
 
 
@@ -108,29 +130,40 @@ def _other_image(scope: ServerScope, found: Server) -> str | None:
 
 
 def _changes(scope: ServerScope, found: Server) -> list[str]:
-    """Return external changes of the server as messages; empty without any."""
+    """Return external changes of the server as messages; those that the policy names are repaired."""
     spec = scope.server.spec
     flavor = found.flavor_name
     changes = []
     if flavor and spec.flavor and not spec.flavor_id and flavor != spec.flavor:
         changes.append(f"resized to flavor {flavor}; it was created with {spec.flavor}")
     volume_ids = {record.id for record in scope.context.ledger.records_of_kind("volume")}
-    return [*changes, *drift.server_drift(spec, volume_ids, found)]
+    return [*changes, *repairs.server_messages(scope, found, volume_ids)]
 
 
-def _left_to_build_s(scope: ServerScope, found: Server) -> float:
-    """Return for how many more seconds a server may be in BUILD.
+def _of_building(scope: ServerScope, found: Server) -> Wait:
+    """Return the wait for a server that Nova builds.
 
     Raises:
-        ServerFailedError: the time is over.
+        ServerBuildTimeoutError: its time to build is over; if it becomes ACTIVE later, it counts.
     """
-    limit_s = scope.context.deps.settings.instance_create_timeout_s
+    limit_s, mistake = _build_timeout_s(scope)
+    words = "; ".join(filter(None, (f"server {found.id} is being built", mistake)))
     if not (created := found.created):
-        return limit_s
+        return Wait("InstanceNotReady", words, after_s=limit_s)
     left_s = limit_s - scope.cloud.ages.age_s("compute", found.id, created)
     if left_s < 0:
-        raise ServerFailedError(found.id, fault=f"the server is in BUILD for more than {limit_s:.0f} s")
-    return left_s + 1.0
+        late = f"the server is in BUILD for more than {limit_s:.0f} s"
+        raise ServerBuildTimeoutError(found.id, fault="; ".join(filter(None, (late, mistake))))
+    return Wait("InstanceNotReady", words, after_s=left_s + 1.0)
+
+
+def _build_timeout_s(scope: ServerScope) -> tuple[float, str]:
+    """Return for how many seconds a server may be in BUILD, and what is wrong with the annotation that says so."""
+    default_s = scope.context.deps.settings.server_build_timeout_s
+    try:
+        return server_build_timeout.seconds_in(scope.context.obj) or default_s, ""
+    except ValueError as error:
+        return default_s, str(error)
 
 
 def _failure(scope: ServerScope, found: Server) -> ServerFailedError:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from capo.contract.machines import addresses
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Result, Results, Wait, is_done
-from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
+from capo.errors import CapoError, QuotaExceededError, ServerFailedError, ServerRebuiltError
 from capo.openstack.server import Server
 from controllers import orc_images, roles
 from controllers.openstackserver.scope import ServerScope
@@ -26,6 +26,8 @@ _EARLIER: Final = {
     "TrunksReady": "PortCreateFailed",
     "VolumesReady": "InstanceCreateFailed",
 }
+_PASSED_ON: Final = (orc_images.FAILED, QuotaExceededError.reason)
+"""Reasons for which an earlier step waits that parents and users see on ``InstanceReady``, too."""
 _VANISHED: Final = ("InstanceNotFound", "InstanceDeleted")
 
 
@@ -62,7 +64,7 @@ def _of_earlier(results: Results) -> list[Condition]:
         if isinstance(result, Failed):
             return [Condition(INSTANCE, "False", reason, result.error.sentence)]
         if isinstance(result, Wait):
-            shown = orc_images.FAILED if result.reason == orc_images.FAILED else orc_images.NOT_READY
+            shown = result.reason if result.reason in _PASSED_ON else orc_images.NOT_READY
             return [Condition(INSTANCE, "False", shown, f"{step}: {result.message}")]
     return []
 

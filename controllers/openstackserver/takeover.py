@@ -10,6 +10,7 @@ deletion of the object is requested (ADR 0001, 7). Source: docs/explanation/go-p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from capo import names
@@ -19,6 +20,7 @@ from capo.json_types import Body
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import extension
 from capo.openstack.port import Port
+from capo.openstack.resource_cache import BY_NAME, Selection, found_by, with_ids
 from capo.openstack.server import Server
 from capo.openstack.trunk import Trunk
 from capo.openstack.volume import Volume
@@ -26,7 +28,19 @@ from controllers import roles
 from controllers.openstackserver import desired
 from controllers.openstackserver.scope import ServerScope
 
-Fits = Callable[[Mapping[str, Any]], bool]
+
+@dataclass(frozen=True)
+class _Mark:
+    """How to recognise a resource that the Go provider created.
+
+    Args:
+        fits: returns whether a resource without a stamp is the one.
+        among: selects those that may be.
+    """
+
+    fits: Callable[[Mapping[str, Any]], bool]
+    among: Selection
+
 
 _PARTS: Final = ("port", "trunk", "volume")
 """In this order: a trunk is identified by its port."""
@@ -36,13 +50,27 @@ def find(scope: ServerScope, kind: str, role: str) -> Body | None:
     """Return the resource of a role, or None when its absence is proven; see ``CloudView.find``."""
     if not scope.context.is_taken_over:
         return scope.cloud_view.find(kind, role)
-    return scope.cloud_view.find(kind, role, upstream=_marks(scope, kind).get(role))
+    mark = _marks(scope, kind).get(role)
+    if mark is None:
+        return scope.cloud_view.find(kind, role)
+    return scope.cloud_view.find(kind, role, upstream=mark.fits, among=mark.among)
 
 
 def find_server(scope: ServerScope) -> Server | None:
     """Return the server, or None when its absence is proven."""
     found = find(scope, "server", roles.SERVER)
     return Server(found) if found else None
+
+
+def was_created(scope: ServerScope) -> bool:
+    """Return whether the server was created before; its parts are not recreated then.
+
+    Raises:
+        NotYetObserved: its absence is not proven yet; a status that was lost, as by a restore, names no server.
+    """
+    if scope.known_server_id is None:
+        find_server(scope)  # which records it
+    return bool(scope.known_server_id or id_that_machine_knows(scope))
 
 
 def record(scope: ServerScope) -> None:
@@ -106,7 +134,7 @@ def _refuse_namesakes(scope: ServerScope) -> None:
     """
     if scope.server.status.instance_id or id_that_machine_knows(scope):
         return
-    items = scope.cloud_view.others("server", lambda body: body.get("name") == scope.name)
+    items = scope.cloud_view.namesakes("server", [scope.name])
     ids = sorted(item.body["id"] for item in items if item.stamp is None)
     if ids:
         raise BlockedError(
@@ -118,8 +146,8 @@ def _refuse_namesakes(scope: ServerScope) -> None:
         )
 
 
-def _marks(scope: ServerScope, kind: str) -> dict[str, Fits]:
-    """Return, by role, the tests for resources of a kind that the Go provider created."""
+def _marks(scope: ServerScope, kind: str) -> dict[str, _Mark]:
+    """Return, by role, the marks of resources of a kind that the Go provider created."""
     if kind == "server":
         mark = _server_mark(scope)
         return {roles.SERVER: mark} if mark else {}
@@ -131,12 +159,17 @@ def _marks(scope: ServerScope, kind: str) -> dict[str, Fits]:
     return dict(_ports(scope, server.id) if kind == "port" else _volumes(scope, server))
 
 
-def _server_mark(scope: ServerScope) -> Fits | None:
-    """Return the test for the server; None if nothing identifies it."""
+def _server_mark(scope: ServerScope) -> _Mark | None:
+    """Return the mark of the server; None if nothing identifies it."""
     known_id = scope.known_server_id or id_that_machine_knows(scope) or _device_of_ports(scope)
     if known_id:
-        return lambda body: body["id"] == known_id and body.get("name") == scope.name
-    return None if scope.context.is_deleting else lambda body: body.get("name") == scope.name
+        return _Mark(lambda body: body["id"] == known_id and body.get("name") == scope.name, with_ids([known_id]))
+    return None if scope.context.is_deleting else _named(scope.name, lambda _body: True)
+
+
+def _named(name: str, fits: Callable[[Mapping[str, Any]], bool]) -> _Mark:
+    """Return the mark of a resource that has a name, and fits."""
+    return _Mark(lambda body: body.get("name") == name and fits(body), found_by(BY_NAME, name))
 
 
 def _device_of_ports(scope: ServerScope) -> str | None:
@@ -146,16 +179,16 @@ def _device_of_ports(scope: ServerScope) -> str | None:
     return devices.pop() if len(devices) == 1 else None
 
 
-def _ports(scope: ServerScope, server_id: str) -> Iterator[tuple[str, Fits]]:
+def _ports(scope: ServerScope, server_id: str) -> Iterator[tuple[str, _Mark]]:
     for index, port in enumerate(scope.server.spec.ports):
         yield roles.port(index), _port(names.port(scope.name, index, port.name_suffix), server_id)
 
 
-def _port(name: str, server_id: str) -> Fits:
-    return lambda body: Port(body).name == name and Port(body).device_id == server_id
+def _port(name: str, server_id: str) -> _Mark:
+    return _named(name, lambda body: Port(body).device_id == server_id)
 
 
-def _trunks(scope: ServerScope) -> Iterator[tuple[str, Fits]]:
+def _trunks(scope: ServerScope) -> Iterator[tuple[str, _Mark]]:
     """Yield the trunks; a cloud without the extension cannot list them."""
     spec = scope.server.spec
     wishes = [port.trunk if port.trunk is not None else bool(spec.trunk) for port in spec.ports]
@@ -167,11 +200,11 @@ def _trunks(scope: ServerScope) -> Iterator[tuple[str, Fits]]:
             yield roles.trunk(index), _trunk(names.port(scope.name, index, port.name_suffix), port_id)
 
 
-def _trunk(name: str, port_id: str) -> Fits:
-    return lambda body: Trunk(body).name == name and Trunk(body).port_id == port_id
+def _trunk(name: str, port_id: str) -> _Mark:
+    return _named(name, lambda body: Trunk(body).port_id == port_id)
 
 
-def _volumes(scope: ServerScope, server: Server) -> Iterator[tuple[str, Fits]]:
+def _volumes(scope: ServerScope, server: Server) -> Iterator[tuple[str, _Mark]]:
     """Yield the volumes; disks on the host have none (W-25).
 
     Raises:
@@ -187,12 +220,12 @@ def _volumes(scope: ServerScope, server: Server) -> Iterator[tuple[str, Fits]]:
             yield roles.volume(index), _volume(names.volume(name, device.name), server)
 
 
-def _volume(name: str, server: Server) -> Fits:
-    """Return the test for a volume that Nova deletes with the server; it keeps volumes that a user attached."""
+def _volume(name: str, server: Server) -> _Mark:
+    """Return the mark of a volume that Nova deletes with the server; it keeps volumes that a user attached."""
     dying = {each.id for each in server.volumes or () if each.is_deleted_with_server}
 
     def fits(body: Mapping[str, Any]) -> bool:
         found = Volume(body)
-        return found.name == name and found.id in dying and found.server_ids <= {server.id}
+        return found.id in dying and found.server_ids <= {server.id}
 
-    return fits
+    return _named(name, fits)

@@ -9,8 +9,9 @@ from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import BlockedError, CapoError, VolumeFailedError
 from capo.json_types import Body
 from capo.openstack import volume
+from capo.openstack.resource_cache import with_ids
 from capo.openstack.volume import Volume
-from controllers.openstackserver import desired, takeover
+from controllers.openstackserver import desired, needs, takeover
 from controllers.openstackserver.scope import ServerScope
 
 _USABLE: Final = ("available", "in-use", "attaching", "reserved")
@@ -25,8 +26,15 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
     _look_at_all(scope)
     found = {role: _found(scope, role) for role in volumes}
     missing = {role: volumes[role] for role, each in found.items() if each is None}
+    if missing and takeover.was_created(scope):
+        return _of_running(scope)
     if missing:
-        return Create("volume", tuple(missing), lambda: _created(scope, missing))
+        return Create(
+            "volume",
+            tuple(missing),
+            lambda: _created(scope, missing),
+            needs=lambda: needs.of_volumes_and_server(scope, missing),
+        )
     there = [each for each in found.values() if each is not None]
     for each in there:
         if each.status == "error":
@@ -57,8 +65,8 @@ def _look_at_all(scope: ServerScope) -> None:
         NotYetObserved: the list is being polled.
     """
     ids = {record.id for record in scope.context.ledger.records_of_kind("volume")}
-    if len(ids) - len(scope.cloud_view.peek("volume", lambda body: body["id"] in ids)) > 1:
-        scope.cloud_view.list_matching("volume", lambda body: body["id"] in ids)
+    if len(ids) - len(scope.cloud_view.peek("volume", among=with_ids(ids))) > 1:
+        scope.cloud_view.list_matching("volume", among=with_ids(ids))
 
 
 def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> dict[str, Body]:
@@ -127,8 +135,8 @@ def _delete(scope: ServerScope, found: Volume) -> None:
 def _stuck(scope: ServerScope, found: Volume) -> CapoError | None:
     """Return why a volume cannot be deleted until the user acts, else None; the next attempt reads it again."""
     error: CapoError | None = None
-    ids = found.server_ids
-    if users := scope.cloud_view.peek("server", lambda server: server["id"] in ids):  # ours is deleted by now
+    among = with_ids(found.server_ids)
+    if users := scope.cloud_view.peek("server", among=among):  # ours is deleted by now
         named = ", ".join(f"{server['id']} ({server.get('name')})" for server in users)
         text = f"volume {found.name} is attached to server {named}"
         error = BlockedError(text, resource=f"volume {found.id}", next_step="Detach it there.")

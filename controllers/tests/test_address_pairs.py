@@ -22,6 +22,14 @@ def test_two_edits_are_one_wherever_the_first_one_ended(first: Pairs, second: Pa
         assert set(both.apply((*present, OWN))) == {*third, OWN}
 
 
+def test_an_edit_before_the_former_was_applied_keeps_what_the_former_does() -> None:
+    record = Record([(ONE,), (ONE,)]).edited([(TWO,), (ONE,)]).edited([(OWN,), (ONE, OWN)])
+
+    assert record.pairs == [(OWN,), (ONE, OWN)]
+    assert set(record.changes[0].apply((ONE,))) == set(record.changes[0].apply((TWO,))) == {OWN}
+    assert record.changes[1] == Change(added=(OWN,))
+
+
 def test_spellings_of_a_pair_are_no_edit() -> None:
     old = (("10.0.0.1", "FA-16-3E-00-00-01"), ("2001:DB8:0::7", None), ("10.0.0.0/24", None))
     new = (("10.0.0.0/24", None), ("2001:db8::7/128", None), ("10.0.0.1/32", "fa:16:3e:00:00:01"))

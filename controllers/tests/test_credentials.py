@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import unittest.mock
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,7 +16,9 @@ from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.errors import IdentityError
 from capo.kube.errors import Conflict
 from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY, SECRET
+from capo.openstack import identity
 from capo.openstack.clouds import Clouds
+from capo.openstack.token_scope import TokenScope
 from controllers.credentials import CredentialsCache
 
 REF = {"name": "cloud", "cloudName": "here"}
@@ -61,13 +66,30 @@ def test_credentials_that_were_refused_and_stay_the_same_keep_their_cloud(world:
     world.identities.forget(REF, "default")
 
     assert world.identities.cloud(REF, "default") is first
-    assert not first.poller.is_closed
+    assert not first.is_closed
+
+
+def test_a_secret_that_is_read_again_is_parsed_only_if_it_changed(
+    world: CredentialsEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = unittest.mock.Mock(wraps=identity.entries)
+    monkeypatch.setattr(identity, "entries", entries)
+    world.apply_secret("old")
+    seen = []
+    for text in ("old", "old", "old", "new"):
+        world.apply_secret(text)
+        world.identities.forget(REF, "default")
+        seen.append(world.identities.cloud(REF, "default"))
+
+    assert seen[0] is seen[1] is seen[2] is not seen[3]
+    assert entries.call_count == 2
 
 
 def test_a_mended_secret_wakes_those_who_wait_for_the_old_cloud(world: CredentialsEnvironment) -> None:
     world.apply_secret("old")
     first = world.identities.cloud(REF, "default")
-    first.poller.owners.register("owner", "key")
+    first.joined = world.clouds.join(first, TokenScope("p", (), ()))
+    first.poller.owners.register("owner", "key", credential=first.fingerprint)
     world.apply_secret("new")
 
     world.identities.forget(REF, "default")
@@ -126,8 +148,8 @@ def shared(world: CredentialsEnvironment) -> CredentialsEnvironment:
     return world
 
 
-def label(world: CredentialsEnvironment, value: str) -> None:
-    world.kube.put(NAMESPACE, {"metadata": {"name": "team", "namespace": "", "labels": {"may": value}}})
+def label(world: CredentialsEnvironment, value: str, namespace: str = "team") -> None:
+    world.kube.put(NAMESPACE, {"metadata": {"name": namespace, "namespace": "", "labels": {"may": value}}})
 
 
 def test_access_that_the_namespace_loses_counts_at_once(shared: CredentialsEnvironment) -> None:
@@ -175,6 +197,109 @@ def test_another_secret_of_the_identity_counts_at_once(shared: CredentialsEnviro
     shared.kube.edit(OPENSTACK_CLUSTER_IDENTITY, "", "shared", {"spec": {"secretRef": {"name": "other"}}})
 
     assert shared.identities.cloud(SHARED, "team") is not first
+
+
+def test_changed_credentials_that_one_cluster_found_are_those_of_all(shared: CredentialsEnvironment) -> None:
+    label(shared, "use", "crew")
+    first = {shared.identities.cloud(SHARED, namespace) for namespace in ("team", "crew")}
+    shared.apply_secret("new")
+    shared.identities.forget(SHARED, "team")
+
+    found = shared.identities.cloud(SHARED, "team")
+    shared.apply_secret("not read")
+
+    assert len(first) == 1
+    assert found not in first
+    assert shared.identities.cloud(SHARED, "crew") is found
+
+
+def test_all_reconciles_that_the_former_credentials_fail_go_on_at_once_with_the_changed_ones(
+    world: CredentialsEnvironment,
+) -> None:
+    """Each worker is a thread; they are refused one after the other, each with the cloud that it took before."""
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(3)]
+        world.apply_secret("old")
+        for worker in workers:
+            worker.submit(world.identities.cloud, REF, "default").result()
+        world.clock.now_s += 60
+        world.apply_secret("new")
+
+        first = workers[0].submit(world.identities.forget, REF, "default").result()
+        second = workers[1].submit(world.identities.forget, REF, "default").result()
+        workers[0].submit(world.identities.cloud, REF, "default").result()
+        third = workers[2].submit(world.identities.forget, REF, "default").result()
+
+    assert (first, second, third) == (True, True, True)
+
+
+def test_credentials_that_stay_the_same_are_not_tried_again_at_once(world: CredentialsEnvironment) -> None:
+    world.apply_secret("old")
+    world.identities.cloud(REF, "default")
+    world.clock.now_s += 60
+
+    found = []
+    for _ in range(3):
+        found.append(world.identities.forget(REF, "default"))
+        world.identities.cloud(REF, "default")
+
+    assert found == [True, False, False]
+
+
+def test_one_read_of_a_secret_in_a_resync_period_counts_for_all_who_use_it(shared: CredentialsEnvironment) -> None:
+    label(shared, "use", "crew")
+    for namespace in ("team", "crew"):
+        shared.identities.cloud(SHARED, namespace)
+    shared.clock.now_s += 601
+    shared.identities.cloud(SHARED, "team")
+    shared.apply_secret("not read")
+
+    found = shared.identities.cloud(SHARED, "crew")
+
+    assert "not read" not in found.credentials.cloud
+
+
+def test_a_user_who_asks_for_a_read_gets_one_although_another_read_before(shared: CredentialsEnvironment) -> None:
+    label(shared, "use", "crew")
+    for namespace in ("team", "crew"):
+        shared.identities.cloud(SHARED, namespace)
+    shared.clock.now_s += 601
+    shared.identities.cloud(SHARED, "team")
+    shared.clock.now_s += 1
+    shared.apply_secret("new")
+    shared.identities.forget(SHARED, "crew")
+
+    found = shared.identities.cloud(SHARED, "crew")
+
+    assert "new" in found.credentials.cloud
+
+
+def test_changed_credentials_do_not_follow_to_another_entry_of_the_secret(shared: CredentialsEnvironment) -> None:
+    regional = {**SHARED, "region": "RegionOne"}
+    shared.identities.cloud(SHARED, "team")
+    before = shared.identities.cloud(regional, "team")
+    shared.apply_secret("new")
+    shared.identities.forget(SHARED, "team")
+
+    shared.identities.cloud(SHARED, "team")
+
+    assert shared.identities.cloud(regional, "team") is before
+
+
+def test_a_cloud_stays_until_the_last_copy_of_its_secret_is_changed(world: CredentialsEnvironment) -> None:
+    copies = [{**REF, "name": name} for name in ("one", "two")]
+    for ref in copies:
+        world.apply_secret("old", name=ref["name"])
+    first = {world.identities.cloud(ref, "default") for ref in copies}.pop()
+    is_closed = []
+
+    for ref in copies:
+        world.apply_secret("new", name=ref["name"])
+        world.identities.forget(ref, "default")
+        world.identities.cloud(ref, "default")
+        is_closed.append(first.is_closed)
+
+    assert is_closed == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachineSpec
 from capo.errors import InvalidSpecError
-from controllers.server_spec import Purpose, server_spec
+from controllers.server_spec import Purpose, ports_of_cluster, server_spec
 
 IDENTITY = {"name": "secret", "cloudName": "cloud"}
 SMALLEST = {"flavor": {"filter": {"name": "m1.small"}}, "image": {"filter": {"name": "ubuntu"}}}
@@ -172,3 +172,74 @@ def test_machine_with_ports_needs_no_network_of_the_cluster() -> None:
     assert converted({"ports": [{"network": {"id": "own"}}]}, cluster(status={}))["ports"] == [
         {"network": {"id": "own"}}
     ]
+
+
+# -- failure domains with networks of their own ----------------------------------------------------------------------
+
+BY_ID: dict[str, Any] = {"id": "22222222-2222-3333-4444-555555555555"}
+BY_NAME: dict[str, Any] = {"filter": {"name": "rack-2"}}
+DOMAINS = {
+    "primarySubnet": {"filter": {"name": "first"}},
+    "failureDomains": [
+        {"name": "subnet", "subnets": [BY_ID]},
+        {"name": "both versions", "subnets": [BY_ID, BY_NAME]},
+        {"name": "network", "network": BY_NAME},
+        {"name": "subnet of a network", "network": BY_NAME, "subnets": [BY_ID]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("zone", "port", "expected"),
+    [
+        pytest.param("subnet", {}, {"network": {"id": "net"}, "fixedIPs": [{"subnet": BY_ID}]}, id="a subnet"),
+        pytest.param(
+            "both versions",
+            {},
+            {"network": {"id": "net"}, "fixedIPs": [{"subnet": BY_ID}, {"subnet": BY_NAME}]},
+            id="an address in each subnet",
+        ),
+        pytest.param("network", {}, {"network": BY_NAME}, id="a network"),
+        pytest.param(
+            "subnet of a network", {}, {"network": BY_NAME, "fixedIPs": [{"subnet": BY_ID}]}, id="a subnet of a network"
+        ),
+        pytest.param(
+            "subnet of a network",
+            {"fixedIPs": [{"ipAddress": "10.9.0.9"}]},
+            {"network": BY_NAME, "fixedIPs": [{"ipAddress": "10.9.0.9"}]},
+            id="an address of the user",
+        ),
+        pytest.param("subnet", {"network": BY_ID}, {"network": BY_ID}, id="a network of the user"),
+        pytest.param(
+            "network",
+            {"fixedIPs": [{"subnet": BY_NAME}]},
+            {"fixedIPs": [{"subnet": BY_NAME}]},
+            id="a subnet of the user",
+        ),
+        pytest.param(
+            "another",
+            {},
+            {"network": {"id": "net"}, "fixedIPs": [{"subnet": {"filter": {"name": "first"}}}]},
+            id="a domain without network",
+        ),
+        pytest.param(
+            None,
+            {},
+            {"network": {"id": "net"}, "fixedIPs": [{"subnet": {"filter": {"name": "first"}}}]},
+            id="no failure domain",
+        ),
+    ],
+)
+def test_a_port_without_target_is_in_the_network_of_its_failure_domain(
+    zone: str | None, port: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    found = converted({"ports": [port]} if port else {}, cluster(DOMAINS), availability_zone=zone)
+
+    assert found["ports"] == [expected]
+
+
+def test_ports_of_the_cluster_are_those_without_target() -> None:
+    ports = [{"network": BY_ID}, {}, {"fixedIPs": [{"subnet": BY_ID}]}, {"fixedIPs": [{"ipAddress": "10.9.0.9"}]}]
+    specs = [OpenStackMachineSpec.model_validate({**SMALLEST, **fields}) for fields in ({}, {"ports": ports})]
+
+    assert [ports_of_cluster(spec) for spec in specs] == [{0}, {1, 3}]

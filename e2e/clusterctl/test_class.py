@@ -112,6 +112,16 @@ def test_each_variable_arrives_in_the_objects_of_the_cluster(provider: Rig, clus
     assert worker["serverGroup"] == {"filter": {"name": "together"}}
 
 
+def test_anti_affinity_arrives_in_the_templates_of_machines(provider: Rig, cluster: Json) -> None:
+    spread = {"controlPlaneAntiAffinity": "hard", "workerAntiAffinity": "soft"}
+    provider.apply([with_variables(cluster, "spread", **spread)])
+
+    wait_until("both templates are cloned", lambda: len(spec_of(provider, "openstackmachinetemplates", "spread")) == 2)
+
+    clones = [each["template"]["spec"] for each in spec_of(provider, "openstackmachinetemplates", "spread")]
+    assert sorted(clone["antiAffinity"] for clone in clones) == ["hard", "soft"]
+
+
 def test_a_changed_variable_rotates_the_template_of_the_machines_that_it_concerns_alone(
     provider: Rig, cluster: Json
 ) -> None:
@@ -162,6 +172,7 @@ def test_a_cluster_without_an_image_reports_which_variables_to_set(provider: Rig
         pytest.param("apiServerAdditionalPorts", [70000], "65535", id="port"),
         pytest.param("controlPlaneRootVolume", {"sizeGiB": 0}, "sizeGiB", id="root volume without size"),
         pytest.param("serverMetadata", [{"key": "team"}], "value", id="metadata without value"),
+        pytest.param("workerAntiAffinity", "always", "hard", id="anti-affinity"),
     ],
 )
 def test_a_wrong_value_is_refused_when_the_cluster_is_applied(

@@ -18,12 +18,12 @@ from capo.json_types import Json
 from capo.local.clusterctl import Clusterctl
 from capo.local.errors import ApiError
 from capo.local.rig import Rig
+from e2e import published
 from e2e.clusterctl.objects import KUBERNETES, NAMESPACE, VARIABLES, dry_run, generated, is_ours
 
 pytestmark = pytest.mark.integration
 
 
-SOME_ID = VARIABLES["OPENSTACK_NETWORK_ID"]
 OTHER_VERSION = {"v1beta1": "v1beta2", "v1beta2": "v1beta1"}
 
 REFUSED = {
@@ -39,28 +39,11 @@ REFUSED = {
     ("safespring-talos-3.yaml", "OpenStackCluster"): r"network\.id.*uuid.*<external_network_id>",
 }
 """Manifests that the Go provider refuses as well, and the refused field; all others are accepted."""
-MENDED = {
-    "canonical-ck8s-template.yaml": {"changeme": "true"},
-    "k0smotron-docs.yaml": {
-        "flavor: m1.medium": "flavor: {filter: {name: m1.medium}}",
-        "flavor: text-1": "flavor: {filter: {name: text-1}}",
-    },
-    "kamaji-cp-provider-docs.yaml": {"REDACTED": SOME_ID},
-    "openshift-docs-infracluster.yaml": {
-        "<api_service_network_id>": SOME_ID,
-        "<floating_network_id>": SOME_ID,
-        "<control_plane_endpoint_address>": "{host: api.example.org, port: 6443}",
-        "<cluster_name>": "name",
-    },
-    "openshift-docs-machinetemplate.yaml": {"<template_name>": "name"},
-    "safespring-talos-3.yaml": {"<external_network_id>": SOME_ID},
-}
-"""Manifests that are accepted once real values replace their placeholders."""
 
 
 def sources(part: str, pattern: str = "*.yaml") -> list[Any]:
     """Return as parameters of a test the names of the known manifests, and the files that are present."""
-    known = sorted({file for file, _ in go_provider.manifests(part)})
+    known = published.files(part)
     here = sorted((go_provider.FOLDER / part).glob(pattern))
     return [*known, *(pytest.param(path, id=f"{path.name}-itself") for path in here)]
 
@@ -78,15 +61,14 @@ def substituted(clusterctl: Clusterctl, source: str | Path, *, part: str = "wild
     """Return our objects in a published manifest; a file's variables have the values from the file beside it."""
     if isinstance(source, str):
         name = source
-        text = yaml.safe_dump_all([obj for file, obj in go_provider.manifests(part) if file == source])
+        text = published.text(part, source)
     else:
         name, values = source.name, source.with_suffix(".vars")
         lines = values.read_text().split() if values.exists() else []
         given = Clusterctl(clusterctl.rig, clusterctl.folder, dict(line.split("=", 1) for line in lines))
         text = given("generate", "yaml", f"--from={source}", kubeconfig=False)
-    for placeholder, value in MENDED.get(name, {}).items() if mended else ():
-        text = text.replace(placeholder, value)
-    objects = [document for document in yaml.safe_load_all(text) if document and is_ours(document)]
+    whole = published.with_values(name, text) if mended else text
+    objects = [document for document in yaml.safe_load_all(whole) if document and is_ours(document)]
     for obj in objects:
         obj["metadata"]["namespace"] = NAMESPACE
     return objects

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import pytest
 
 from api.v1beta2.server import ImageFilter, ImageParam, ServerGroupFilter, ServerGroupParam
+from capo import names
 from capo.errors import (
     AmbiguousMatchError,
     ConflictError,
@@ -17,8 +20,9 @@ from capo.errors import (
     UnsupportedByCloudError,
 )
 from capo.json_types import Body
-from capo.openstack import availability_zone, flavor, image, server_group
-from capo.openstack.kinds import CINDER, NOVA
+from capo.openstack import availability_zone, flavor, image, server, server_group
+from capo.openstack.kinds import CINDER, NOVA, SERVER_GROUP
+from capo.openstack.server_group import WantedServerGroup
 from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEIFSTr+CGmBsNkWGZ1Wfkx1Et0cJD1rIKbTNZJcbfG3 contract"
@@ -218,6 +222,63 @@ def test_server_group_that_is_gone_is_not_found(world: ContractEnvironment) -> N
 
     assert isinstance(shown.error, NotFoundError)
     assert isinstance(deleted.error, NotFoundError)
+
+
+@pytest.mark.parametrize("policy", ["soft-anti-affinity", "anti-affinity"])
+def test_server_group_is_found_by_the_stamp_in_its_name(
+    world: ContractEnvironment, policy: Literal["soft-anti-affinity", "anti-affinity"]
+) -> None:
+    stamp = world.stamp("servers-soft-0")
+    name = names.server_group("n" * 120, "t" * 200, stamp)
+
+    made = server_group.create(world.cloud, WantedServerGroup(name, policy))
+
+    assert len(name) == 255
+    assert server_group.show(world.cloud, made["id"]) == made
+    listed = world.cloud.list_all("compute", "/os-server-groups", "server_groups", microversion=NOVA)
+    assert [body for body in listed if SERVER_GROUP.stamp_of(body) == stamp] == [made]
+    for _ in range(2):
+        server_group.delete(world.cloud, made["id"])
+
+
+def test_list_of_server_groups_has_pages_without_links(world: ContractEnvironment) -> None:
+    for _ in range(3):
+        new_group(world)
+
+    def page(**params: str) -> Body:
+        return world.cloud.get("compute", "/os-server-groups", params=params, microversion=NOVA)
+
+    whole = page()["server_groups"]
+    assert set(page(limit="2")) == {"server_groups"}
+    assert page(limit="2")["server_groups"] == whole[:2]
+    assert page(offset=str(len(whole) - 1))["server_groups"] == whole[-1:]
+    assert page(offset=str(len(whole)))["server_groups"] == []
+
+
+def test_server_is_a_member_of_its_group_from_its_create_until_it_is_gone(world: ContractEnvironment) -> None:
+    group = new_group(world)
+
+    def members() -> Any:
+        return server_group.show(world.cloud, group["id"])["members"]
+
+    with world.held():
+        made = world.server(server_group_id=group["id"])
+        assert members() == [made["id"]]
+    world.when(lambda: world.show_server(made["id"]), status="ACTIVE")
+    assert members() == [made["id"]]
+    server.delete(world.cloud, made["id"])
+    world.gone(lambda: world.show_server(made["id"]))
+
+    assert members() == []
+
+
+def test_server_group_with_a_server_can_be_deleted(world: ContractEnvironment) -> None:
+    group = new_group(world)
+    made = world.active_server(server_group_id=group["id"])
+
+    server_group.delete(world.cloud, group["id"])
+
+    assert world.show_server(made["id"])["status"] == "ACTIVE"
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,15 @@ def test_floating_ip_is_taken_from_its_port(world: ContractEnvironment) -> None:
     assert world.when(lambda: show(world, made["id"]), status="DOWN")["port_id"] is None
 
 
+def test_floating_ip_is_taken_from_its_port_by_an_update_without_fields(world: ContractEnvironment) -> None:
+    network_id, _ = shared_network(world)
+    made = new(world, port_id=world.port(network_id=network_id)["id"])
+
+    world.cloud.put("network", f"/floatingips/{made['id']}", json={"floatingip": {}})
+
+    assert world.when(lambda: show(world, made["id"]), status="DOWN")["port_id"] is None
+
+
 def test_floating_ip_leads_to_the_fixed_ip_that_is_named(world: ContractEnvironment) -> None:
     network_id, outside = shared_network(world)
     fixed_ips = [(outside["subnet_id"], "10.6.8.1"), (outside["subnet_id"], "10.6.8.2")]

@@ -145,6 +145,17 @@ def test_token_tells_of_itself(world: ContractEnvironment) -> None:
     assert told["expires_at"] > told["issued_at"]
 
 
+def test_tokens_of_two_application_credentials_of_a_user_have_one_scope_and_the_users_own_has_another(
+    world: ContractEnvironment,
+) -> None:
+    first, second = (cloud_of(world, entry_of(world, new_credential(world))) for _ in range(2))
+    own = cloud_of(world, world.ground.tenant.entry)
+
+    scopes = [cloud.shared.scope for cloud in (first, second, own)]
+
+    assert scopes[0] == scopes[1] != scopes[2]
+
+
 def test_revoked_token_is_renewed_within_the_call(world: ContractEnvironment) -> None:
     cloud = cloud_of(world, world.ground.tenant.entry)
     cloud.authenticate()
@@ -392,6 +403,93 @@ def test_application_credential_reads_its_own_end(world: ContractEnvironment) ->
 
     assert cloud.expires_s is not None
     assert abs(cloud.expires_s - ends.timestamp()) < 2
+
+
+# -- trusts ----------------------------------------------------------------------------------------------------------
+
+
+def trusted(world: ContractEnvironment, *, impersonation: bool, expires_at: str | None = None) -> tuple[Json, Cloud]:
+    """Return a trust of the tenant for another user, and the client of that user."""
+    trustee, tenant = world.tenant(), world.ground.tenant
+    wanted = {
+        "trustor_user_id": tenant.user_id,
+        "trustee_user_id": trustee.user_id,
+        "project_id": tenant.project_id,
+        "impersonation": impersonation,
+        "roles": [{"name": "member"}],
+        "expires_at": expires_at,
+    }
+    trust: Json = world.cloud.post("identity", "/OS-TRUST/trusts", json={"trust": wanted})["trust"]
+    world.later(lambda: world.cloud.delete("identity", f"/OS-TRUST/trusts/{trust['id']}"))
+    given = ("auth_url", "username", "password", "user_domain_name")
+    auth = {name: trustee.entry["auth"][name] for name in given} | {"trust_id": trust["id"]}
+    return trust, cloud_of(world, {**trustee.entry, "auth": auth})
+
+
+@pytest.mark.parametrize("impersonation", [True, False])
+def test_trust_opens_the_project_of_its_trustor_with_its_roles(world: ContractEnvironment, impersonation: bool) -> None:
+    trust, cloud = trusted(world, impersonation=impersonation)
+
+    cloud.authenticate()
+
+    token = world.last.body["token"]
+    assert token["project"]["id"] == world.ground.tenant.project_id
+    assert {role["name"] for role in token["roles"]} == {"member", "reader"}
+    assert token["user"]["id"] == trust["trustor_user_id" if impersonation else "trustee_user_id"]
+    assert token["OS-TRUST:trust"] == {
+        "id": trust["id"],
+        "trustor_user": {"id": trust["trustor_user_id"]},
+        "trustee_user": {"id": trust["trustee_user_id"]},
+        "impersonation": impersonation,
+    }
+    assert cloud.get("network", "/networks", params={"name": world.name()}) == {"networks": []}
+
+
+@pytest.mark.parametrize("impersonation", [True, False])
+def test_trust_shows_its_end_to_its_own_token(world: ContractEnvironment, impersonation: bool) -> None:
+    ends = datetime.now(UTC) + timedelta(days=1)
+    _, cloud = trusted(world, impersonation=impersonation, expires_at=ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+
+    cloud.get("network", "/networks", params={"name": world.name()})
+
+    assert cloud.expires_s is not None
+    assert abs(cloud.expires_s - ends.timestamp()) < 2
+
+
+def test_trust_without_an_end_is_read_as_such(world: ContractEnvironment) -> None:
+    trust, cloud = trusted(world, impersonation=True)
+
+    read = cloud.get("identity", f"/OS-TRUST/trusts/{trust['id']}")["trust"]
+
+    assert read["expires_at"] is None
+    assert [role["name"] for role in read["roles"]] == ["member"]
+    assert cloud.expires_s is None
+
+
+def test_trust_that_is_gone_opens_no_more(world: ContractEnvironment) -> None:
+    trust, cloud = trusted(world, impersonation=True)
+    world.cloud.delete("identity", f"/OS-TRUST/trusts/{trust['id']}")
+
+    refusals = [
+        world.refused(cloud.authenticate),
+        world.refused(lambda: world.cloud.get("identity", f"/OS-TRUST/trusts/{trust['id']}")),
+    ]
+
+    assert [each.status for each in refusals] == [401, 404]
+
+
+def test_trust_of_others_is_not_for_everybody(world: ContractEnvironment) -> None:
+    trust, _ = trusted(world, impersonation=True)
+    other = world.tenant()
+    auth = {name: other.entry["auth"][name] for name in ("auth_url", "username", "password", "user_domain_name")}
+    cloud = cloud_of(world, {**other.entry, "auth": {**auth, "trust_id": trust["id"]}})
+
+    refusals = [
+        world.refused(cloud.authenticate),
+        world.refused(lambda: other.cloud.get("identity", f"/OS-TRUST/trusts/{trust['id']}")),
+    ]
+
+    assert [each.status for each in refusals] == [403, 403]
 
 
 # -- refusals of the directory ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from capo.errors import (
     NotFoundError,
 )
 from capo.json_types import Body
-from capo.openstack import floating_ip, load_balancer, router
+from capo.openstack import floating_ip, load_balancer, router, subnet
 from capo.openstack.floating_ip import WantedFloatingIP
 from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener, WantedMember
 from capo.openstack.router import WantedRouter
@@ -324,6 +324,33 @@ def test_batch_that_only_adds_leaves_others_alone(world: ContractEnvironment) ->
     after = {each["address"]: each["id"] for each in load_balancer.members(world.cloud, pool_id)}
     assert set(after) == {"10.6.0.10", "10.6.0.11", "10.6.0.12"}
     assert {address: after[address] for address in before} == before
+
+
+def test_members_of_other_subnets_and_networks_keep_their_subnet(world: ContractEnvironment) -> None:
+    balancer = shared(world)
+    pool_id = balancer["pools"][0]["id"]
+    beside = world.subnet(balancer["vip_network_id"], cidr="10.61.0.0/24")
+    world.later(lambda: subnet.delete(world.cloud, beside["id"]))  # else ports of other tests get its addresses
+    elsewhere = world.subnet(world.network()["id"], cidr="10.62.0.0/24")
+    made = load_balancer.create_member(world.cloud, pool_id, member("10.61.0.10", subnet_id=beside["id"]))
+    assert made["subnet_id"] == beside["id"]
+    world.settled(balancer["id"])
+
+    others = [member("10.62.0.10", subnet_id=elsewhere["id"]), member("10.62.0.11", subnet_id=elsewhere["id"])]
+    listed = load_balancer.members(world.cloud, pool_id)
+    load_balancer.add_members(world.cloud, pool_id, others, beside=listed)
+    world.settled(balancer["id"])
+
+    found = {each["address"]: each for each in load_balancer.members(world.cloud, pool_id)}
+    assert {address: each["subnet_id"] for address, each in found.items()} == {
+        "10.61.0.10": beside["id"],
+        "10.62.0.10": elsewhere["id"],
+        "10.62.0.11": elsewhere["id"],
+    }
+    assert found["10.61.0.10"]["id"] == made["id"]
+    for each in found.values():
+        load_balancer.delete_member(world.cloud, pool_id, each["id"])
+        world.settled(balancer["id"])
 
 
 def test_batch_without_the_parameter_replaces_all(world: ContractEnvironment) -> None:

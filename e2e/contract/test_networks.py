@@ -38,6 +38,16 @@ def test_new_network_is_active_and_has_what_was_asked_for(world: ContractEnviron
     assert shown == {name: value for name, value in made.items() if name != "is_default"}
 
 
+def test_the_mtu_of_a_network_is_changed_alone(world: ContractEnvironment) -> None:
+    made = world.network(mtu=1400)
+
+    changed = network.update(world.cloud, made["id"], {"mtu": 1350})
+
+    assert network.Network(changed).mtu == 1350
+    assert (changed["description"], changed["name"]) == (made["description"], made["name"])
+    world.refused(lambda: network.update(world.cloud, made["id"], {"mtu": 65000}))
+
+
 def test_network_is_found_by_the_exact_description(world: ContractEnvironment) -> None:
     made = world.network(description="one of a kind")
 

@@ -350,12 +350,23 @@ def test_address_pairs_of_a_port_change(world: ContractEnvironment) -> None:
     edit: dict[str, list[tuple[str, str | None]]] = {"added": [("10.6.9.9", None)], "removed": [("10.6.9.8/32", None)]}
 
     pairs = port.exchanged_pairs(made, **edit)
-    changed = port.update(world.cloud, made["id"], {"allowed_address_pairs": pairs})
+    changed = port.update(world.cloud, made, {"allowed_address_pairs": pairs})
 
     assert sorted(pair["ip_address"] for pair in changed["allowed_address_pairs"]) == ["10.6.9.7", "10.6.9.9"]
     assert port.exchanged_pairs(changed, **edit) is None
     assert changed["revision_number"] > made["revision_number"]
-    assert port.update(world.cloud, made["id"], {"allowed_address_pairs": []})["allowed_address_pairs"] == []
+    assert port.update(world.cloud, changed, {"allowed_address_pairs": []})["allowed_address_pairs"] == []
+
+
+def test_change_of_a_port_that_was_changed_since_it_was_read_is_refused(world: ContractEnvironment) -> None:
+    read = world.port()
+    now = port.update(world.cloud, read, {"allowed_address_pairs": [{"ip_address": "10.6.9.7"}]})
+
+    refusal = world.refused(lambda: port.update(world.cloud, read, {"allowed_address_pairs": []}))
+
+    assert refusal.status == 412
+    assert isinstance(refusal.error, ConflictError)
+    assert world.show_port(read["id"])["allowed_address_pairs"] == now["allowed_address_pairs"]
 
 
 @pytest.mark.parametrize(
@@ -373,7 +384,7 @@ def test_address_pairs_of_a_port_change(world: ContractEnvironment) -> None:
 def test_wrong_change_of_a_port_is_refused(world: ContractEnvironment, change: Body) -> None:
     made = world.port()
 
-    refusal = world.refused(lambda: port.update(world.cloud, made["id"], change))
+    refusal = world.refused(lambda: port.update(world.cloud, {"id": made["id"]}, change))
 
     assert refusal.status in (400, 403, 404, 409)
 
@@ -383,7 +394,7 @@ def test_port_that_is_gone_is_not_found(world: ContractEnvironment) -> None:
     port.delete(world.cloud, made["id"])
 
     shown = world.refused(lambda: world.show_port(made["id"]))
-    changed = world.refused(lambda: port.update(world.cloud, made["id"], {"name": "x"}))
+    changed = world.refused(lambda: port.update(world.cloud, {"id": made["id"]}, {"name": "x"}))
     deleted = world.refused(lambda: world.cloud.delete("network", f"/ports/{made['id']}"))
 
     assert all(isinstance(each.error, NotFoundError) for each in (shown, changed, deleted))

@@ -6,7 +6,7 @@ import pytest
 
 from capo.errors import ConflictError, QuotaExceededError
 from capo.json_types import Body
-from capo.openstack import load_balancer, network, port, subnet
+from capo.openstack import load_balancer, network, port, quota, subnet
 from capo.openstack.kinds import CINDER, NOVA
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
@@ -229,3 +229,62 @@ def test_more_children_one_by_one_than_the_quota_allows_are_refused(world: Contr
     over(world, LB, "/lbaas/pools", {"pool": pool}, of=tenant)
     over(world, LB, "/lbaas/healthmonitors", {"healthmonitor": monitor}, of=tenant)
     over(world, LB, f"/lbaas/pools/{pool_id}/members", {"member": member}, of=tenant)
+
+
+# -- what is left, as holds read it ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("service", quota.SERVICES)
+def test_a_member_is_told_what_is_left(world: ContractEnvironment, service: str) -> None:
+    nothing = {name: left for name, left in quota.read(world.stranger, service).items() if left is not None}
+    expected: dict[str, set[str]] = {
+        "compute": {"instances", "server_groups"},
+        "network": {"floatingip", "network", "port", "router", "subnet", "trunk", "security_group_rule"},
+        "volume": {"volumes"},
+        "load-balancer": {"load_balancer"},
+    }
+
+    assert {name for name, left in nothing.items() if left == 0} >= expected[service] - {"security_group_rule"}
+    assert set(quota.read(world.stranger, service)) >= expected[service]
+
+
+def test_what_is_left_counts_what_exists(world: ContractEnvironment) -> None:
+    with world.stranger_may("network", network=3):
+        before = quota.read(world.stranger, "network")["network"]
+        made = network.create(world.stranger, WantedNetwork(world.stamp(), world.name()))
+        after = quota.read(world.stranger, "network")["network"]
+        network.delete(world.stranger, made["id"])
+
+    assert (before, after) == (3, 2)
+
+
+def test_what_is_left_of_cores_counts_servers(world: ContractEnvironment) -> None:
+    tenant = world.tenant()
+    tenancy.limit(world.admin, tenant.project_id, "compute", {"cores": 5, "ram": 4096})
+    before = quota.read(tenant.cloud, "compute")
+    body = new_server(world)
+
+    made = tenant.cloud.post("compute", "/servers", json=body, microversion=NOVA)["server"]
+    left = world.when(lambda: quota.read(tenant.cloud, "compute"), cores=4)
+
+    assert (before["cores"], before["ram"]) == (5, 4096)
+    assert left["ram"] == 4096 - 512
+    world.when(
+        lambda: tenant.cloud.get("compute", f"/servers/{made['id']}", microversion=NOVA)["server"], status="ACTIVE"
+    )
+    tenant.cloud.delete("compute", f"/servers/{made['id']}", microversion=NOVA)
+
+
+def test_what_is_left_of_volumes_counts_them_and_their_type(world: ContractEnvironment) -> None:
+    tenant = world.tenant()
+    tenancy.limit(world.admin, tenant.project_id, "volume", {"gigabytes": 9, "volumes": 5, "gigabytes_ssd": 7})
+    body = {"volume": {"name": world.name(), "description": "of a type", "size": 2, "volume_type": "ssd"}}
+
+    made = tenant.cloud.post("volume", "/volumes", json=body, microversion=CINDER)["volume"]
+    left = quota.read(tenant.cloud, "volume")
+
+    assert (left["volumes"], left["gigabytes"], left["gigabytes_ssd"], left["volumes_ssd"]) == (4, 7, 5, None)
+    world.when(
+        lambda: tenant.cloud.get("volume", f"/volumes/{made['id']}", microversion=CINDER)["volume"], status="available"
+    )
+    tenant.cloud.delete("volume", f"/volumes/{made['id']}", microversion=CINDER)

@@ -355,3 +355,44 @@ def test_rules_are_listed_by_group(world: ContractEnvironment) -> None:
 
     assert {rule["security_group_id"] for rule in found} == {made["id"]}
     assert len(found) == 2
+
+
+# -- restricted egress -----------------------------------------------------------------------------------------------
+
+
+def test_egress_is_restricted_and_opened_again(world: ContractEnvironment) -> None:
+    made, peer = world.security_group(), world.security_group()
+    narrow = [
+        Rule("egress", remote_group_id=peer["id"], description="In-cluster Egress"),
+        Rule("egress", remote_group_id=made["id"], description="In-cluster Egress"),
+        Rule("egress", "IPv6", remote_group_id=made["id"], description="In-cluster Egress"),
+        Rule("egress", protocol="tcp", port_range_min=80, port_range_max=80, remote_ip_prefix="169.254.169.254"),
+        Rule(
+            "egress", "IPv6", protocol="tcp", port_range_min=80, port_range_max=80, remote_ip_prefix="fe80::a9fe:a9fe"
+        ),
+        Rule("egress", protocol="udp", port_range_min=53, port_range_max=53, remote_ip_prefix="10.6.0.0/24"),
+    ]
+    full = [Rule("egress", version, description="Full open") for version in ("IPv4", "IPv6")]
+
+    security_group.update_rules(world.cloud, made, narrow)
+
+    closed = show(world, made["id"])
+    assert {rule["direction"] for rule in closed["security_group_rules"]} == {"egress"}
+    assert len(closed["security_group_rules"]) == len(narrow)
+    assert security_group.rule_difference(narrow, closed["security_group_rules"]) == ((), ())
+    prefixes = {rule["remote_ip_prefix"] for rule in closed["security_group_rules"]}
+    assert prefixes == {None, "169.254.169.254/32", "fe80::a9fe:a9fe/128", "10.6.0.0/24"}
+
+    security_group.update_rules(world.cloud, closed, full)
+
+    opened = show(world, made["id"])
+    assert security_group.rule_difference(full, opened["security_group_rules"]) == ((), ())
+    assert {rule["description"] for rule in opened["security_group_rules"]} == {"Full open"}
+
+
+def test_group_without_any_rule_stays_without(world: ContractEnvironment) -> None:
+    made = security_group.update_rules(world.cloud, world.security_group(), [])
+
+    assert show(world, made["id"])["security_group_rules"] == []
+    port = world.port(security_group_ids=[made["id"]])
+    assert port["security_groups"] == [made["id"]]

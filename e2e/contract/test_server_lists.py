@@ -6,6 +6,7 @@ neither.
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -137,6 +138,23 @@ def test_lists_come_in_pages_newest_first(world: ContractEnvironment) -> None:
     assert len(first["servers"]) == 2
     assert [link["rel"] for link in first["servers_links"]] == ["next"]
     assert {each["id"] for each in listed(world, **params)} == set(made)
+    assert [each["id"] for each in listed(world, tags=tag)] == list(reversed(made))
+
+
+@pytest.mark.not_on("lab", "Pages of a list without a limit")
+def test_a_list_without_a_limit_comes_in_the_clouds_own_pages(
+    world: ContractEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulator = world.ground.target.simulator
+    assert simulator is not None
+    tag = world.name()
+    made = [world.active_server(tags=[tag])["id"] for _ in range(5)]
+    monkeypatch.setattr(simulator.cloud, "config", dataclasses.replace(simulator.cloud.config, max_limit=2))
+
+    first = world.cloud.get("compute", "/servers/detail", params={"tags": tag}, microversion=NOVA)
+
+    assert len(first["servers"]) == 2
+    assert [link["rel"] for link in first["servers_links"]] == ["next"]
     assert [each["id"] for each in listed(world, tags=tag)] == list(reversed(made))
 
 

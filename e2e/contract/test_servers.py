@@ -101,6 +101,26 @@ def test_server_has_all_that_was_asked_for(world: ContractEnvironment) -> None:
     assert world.cloud.get("compute", path, microversion=NOVA)["server_group"]["members"] == [made["id"]]
 
 
+def test_metadata_is_set_beside_other_keys(world: ContractEnvironment) -> None:
+    made = world.active_server(metadata={"mine": "one", "theirs": "two"})
+
+    after = server.set_metadata(world.cloud, made["id"], {"mine": "three", "new": "four"})
+
+    assert after == {"mine": "three", "theirs": "two", "new": "four"}
+    assert world.show_server(made["id"])["metadata"] == after
+    world.refused(lambda: server.set_metadata(world.cloud, UNKNOWN, {"mine": "three"}))
+
+
+def test_a_tag_is_added_beside_others_and_may_be_there_already(world: ContractEnvironment) -> None:
+    made = world.active_server(tags=["red"])
+
+    for _ in range(2):
+        server.add_tag(world.cloud, made["id"], "a blue: one")
+
+    assert {"red", "a blue: one"} <= set(world.show_server(made["id"])["tags"])
+    world.refused(lambda: server.add_tag(world.cloud, UNKNOWN, "red"))
+
+
 def test_scheduler_hints_are_taken(world: ContractEnvironment) -> None:
     first = world.active_server()
 
@@ -285,7 +305,7 @@ def test_address_pairs_of_a_port_change_while_a_server_has_it(world: ContractEnv
     taken = world.port()
     world.active_server(port_ids=[taken["id"]])
 
-    changed = port.update(world.cloud, taken["id"], {"allowed_address_pairs": [{"ip_address": "10.6.9.9"}]})
+    changed = port.update(world.cloud, {"id": taken["id"]}, {"allowed_address_pairs": [{"ip_address": "10.6.9.9"}]})
 
     assert [pair["ip_address"] for pair in changed["allowed_address_pairs"]] == ["10.6.9.9"]
 

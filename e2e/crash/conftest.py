@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -14,6 +15,21 @@ from e2e.crash.fault_matrix import FaultMatrix, summary
 from e2e.crash.session import CrashSession, crash_session
 
 CAMPAIGN: Final = pytest.StashKey[FaultMatrix]()
+LONG: Final = tuple(Path(__file__).with_name(f"test_{name}.py") for name in ("api_server", "shards", "two_managers"))
+"""Tests that take half a minute each, beside the matrix."""
+FEW: Final = 2
+"""Tests of each of these files in a sample."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out most of the long tests where only a sample is wanted."""
+    left_out: list[pytest.Item] = []
+    for path in LONG:
+        tests = {item.name: item for item in items if item.path == path}
+        kept = sampling.sample(list(tests), FEW, of=path.name)
+        left_out += [item for name, item in tests.items() if name not in kept]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="package")

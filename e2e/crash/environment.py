@@ -28,8 +28,9 @@ WINDOW_S: Final = 4
 LIMIT_S: Final = 240.0
 """Time limit on a busy machine; undisturbed the operations take a few seconds."""
 LOOK_S: Final = 0.15
-OURS: Final = ("openstackclusters", "openstackmachines", "openstackservers")
-STAMP: Final = re.compile(r"capo:[a-z0-9]{13}:([a-z0-9-]+)")
+OURS: Final = ("openstackclusters", "openstackmachines", "openstackservers", "openstackfloatingippools")
+STAMP: Final = re.compile(r"capo:[a-z0-9]{13}:([a-z0-9-]+?)(?:-[0-9a-f]{32})?(?![a-z0-9-])")
+"""The role in a stamp, without the uid of a claim, which differs in each run."""
 Signature = collections.Counter[tuple[str, str]]
 """The number of resources of each kind and role; the role is empty for a resource without a stamp."""
 

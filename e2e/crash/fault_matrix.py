@@ -134,6 +134,7 @@ def _begun(made: CrashEnvironment, scenario: Scenario, point: Point) -> Callable
 
 
 def _ordered(made: CrashEnvironment, point: Point) -> Any:
+    assert made.manager.is_alive(), "no process to kill: the scenario starts one when it acts"
     if point.way in KUBE_WAYS:
         assert made.proxy is not None
         made.has_other_writer = True
@@ -170,6 +171,7 @@ class FaultMatrix:
     Args:
         limit_s: no run begins after so many seconds; 0: no limit.
         seed: chooses which runs come first.
+        faults: of the undisturbed runs that failed, by scenario; those have no further runs.
         listed: returns the points to run, None for all of them.
     """
 
@@ -178,6 +180,7 @@ class FaultMatrix:
     seed: str = ""
     listed: Callable[[Mapping[str, Undisturbed]], Sequence[Point] | None] = lambda _undisturbed: None
     undisturbed: dict[str, Undisturbed] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
     outcomes: dict[Point, Outcome] = field(default_factory=dict)
     left_out: list[Point] = field(default_factory=list)
     seconds: float = 0.0
@@ -188,9 +191,9 @@ class FaultMatrix:
         pairs = list(wanted)
         scenarios = {scenario.name: scenario for scenario, _ in pairs}
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="crash") as pool:
-            found = pool.map(self._undisturbed, scenarios.values())
-            self.undisturbed = dict(zip(scenarios, found, strict=True))
-            groups = [self.undisturbed[scenario.name].points(scenario.name, way) for scenario, way in pairs]
+            list(pool.map(self._play_undisturbed, scenarios.values()))
+            known = [(scenario.name, way) for scenario, way in pairs if scenario.name in self.undisturbed]
+            groups = [self.undisturbed[name].points(name, way) for name, way in known]
 
             def one(point: Point) -> None:
                 if self.limit_s and time.monotonic() - began_s > self.limit_s:
@@ -214,12 +217,13 @@ class FaultMatrix:
         return [point for point in listed if point in existing]
 
     def require_no_failures(self, scenario: Scenario, way: str) -> None:
-        """Require that no run of a scenario and a way failed.
+        """Require that no run of a scenario and a way failed, nor the undisturbed one of the scenario.
 
         Raises:
             NotReachedError: those that failed were late.
             AssertionError: one failed otherwise.
         """
+        assert scenario.name not in self.faults, f"undisturbed: {self.faults[scenario.name]}"
         ours = sorted(p for p in self.outcomes if (p.scenario, p.way) == (scenario.name, way))
         failed = {point: self.outcomes[point] for point in ours if self.outcomes[point].fault}
         text = "\n\n".join(f"{point}: {outcome.fault}" for point, outcome in failed.items())
@@ -231,6 +235,12 @@ class FaultMatrix:
         """Return the number of runs of a scenario and a way, and how many of them reached their write."""
         ours = [o for p, o in self.outcomes.items() if (p.scenario, p.way) == (scenario.name, way)]
         return len(ours), sum(outcome.struck for outcome in ours)
+
+    def _play_undisturbed(self, scenario: Scenario) -> None:
+        try:
+            self.undisturbed[scenario.name] = self._undisturbed(scenario)
+        except Exception as error:  # noqa: BLE001 - one scenario that fails must not hide the others
+            self.faults[scenario.name] = f"{type(error).__name__}: {error}"
 
     def _undisturbed(self, scenario: Scenario) -> Undisturbed:
         with crash_environment(self.ground, with_proxy=True) as made:

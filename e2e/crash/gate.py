@@ -14,7 +14,7 @@ from e2e.crash.staleness import STALE_WAYS
 FOLDER: Final = Path(__file__).parent
 AT_CLOUD: Final = 1
 """Number of runs for each write to OpenStack, each in another way; a scenario has each way all the same."""
-AT_KUBERNETES: Final = 2
+AT_KUBERNETES: Final = 1
 """Number of runs for each scenario and each way in which a write to Kubernetes fails."""
 SURE: Final = 0.7
 """The share of a scenario's writes to Kubernetes that it always has: their number depends on the order of events."""
@@ -22,11 +22,7 @@ SURE: Final = 0.7
 
 def listed(undisturbed: Mapping[str, Undisturbed]) -> list[Point] | None:
     """Return the points to run, None for all of them; bring the list up to date first where that is wanted."""
-    if sampling.is_writing():
-        points = updated(map(Point.of, sampling.read(FOLDER)), undisturbed)
-        (FOLDER / sampling.LIST).write_text("".join(f"{point}\n" for point in points), encoding="utf-8")
-    names = sampling.listed(FOLDER)
-    return None if names is None else list(map(Point.of, names))
+    return sampling.listed(FOLDER, Point.of, lambda points: updated(points, undisturbed))
 
 
 def updated(points: Iterable[Point], undisturbed: Mapping[str, Undisturbed]) -> list[Point]:

@@ -12,14 +12,17 @@ from capo import names
 from capo.json_types import Json
 from capo.simulator.testing import Client
 from controllers import address_pairs
+from e2e.crash import drift
 from e2e.crash.environment import CrashEnvironment
 from e2e.crash.session import KEY_PAIR
 from environments import objects
+from environments.cloud_provider import WorkloadStandIn
 from environments.core_manager_stub import IPAM, Pool
 
 NAME: Final = "crashed"
 SERVER: Final = {**objects.MACHINE_SPEC, "sshKeyName": KEY_PAIR}
 BASTION: Final = names.bastion(NAME)
+ZONE: Final[Json] = {"name": "az1", "subnets": [{"filter": {"cidr": "10.6.0.0/24"}}]}
 
 
 @dataclass(frozen=True)
@@ -126,10 +129,35 @@ def control_plane_machine() -> tuple[Json, Json, Json]:
 
 
 def apply_control_plane(world: CrashEnvironment) -> None:
-    """Apply a cluster with load balancer and security groups, and its first machine."""
+    """Apply a cluster with load balancer and restricted groups, and a machine with zone and server group."""
     balanced = {"managedLoadBalancer": {"enabled": True}}
-    groups = {"allowAllInClusterTraffic": True}
-    world.apply(*cluster(apiServer=balanced, managedSecurityGroups=groups), *control_plane_machine())
+    groups = {"allowAllInClusterTraffic": True, "allowAllOutboundTraffic": False}
+    infrastructure = cluster(apiServer=balanced, managedSecurityGroups=groups, failureDomains=[ZONE])
+    bootstrap, of_machine, machine = objects.machine_objects(
+        NAME, NAME, is_control_plane=True, sshKeyName=KEY_PAIR, antiAffinity="hard"
+    )
+    machine["spec"]["failureDomain"] = ZONE["name"]
+    world.apply(*infrastructure, bootstrap, of_machine, machine)
+
+
+def apply_dual_stack(world: CrashEnvironment) -> None:
+    """Apply a cluster with a subnet, a router interface and a VIP of each IP version, and a machine in both."""
+    infrastructure = cluster(
+        additionalManagedSubnet={"cidr": "fd00:6::/64"},
+        apiServer={"managedLoadBalancer": {"enabled": True}},
+        apiServerIPFamilies=["IPv4", "IPv6"],
+        managedSecurityGroups={"allowAllInClusterTraffic": True},
+    )
+    world.apply(*infrastructure, *control_plane_machine())
+
+
+def has_dual_stack(world: CrashEnvironment) -> bool:
+    """Return whether the machine and the load balancer have an address of each IP version."""
+    balancer = world.status("openstackclusters", NAME).get("apiServerManagedLoadBalancer") or {}
+    addresses = world.status("openstackmachines", NAME).get("addresses") or ()
+    of_machine = [":" in each["address"] for each in addresses if each["type"] == "InternalIP"]
+    has_both = len(balancer.get("additionalInternalIPs") or ()) == 1 and of_machine == [False, True]
+    return has_both and has_control_plane(world)
 
 
 def has_control_plane(world: CrashEnvironment) -> bool:
@@ -239,6 +267,135 @@ def delete_worker(world: CrashEnvironment) -> None:
     delete_control_plane(world)
 
 
+# -- what workloads left --------------------------------------------------------------------------------------------
+
+
+def prepare_leftovers(world: CrashEnvironment) -> None:
+    """Create a cluster whose workloads left a load balancer, its floating IP and group, and volumes.
+
+    A volume that no annotation lists, and a group of another cluster, are there before, and stay.
+    """
+    client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
+    workloads = WorkloadStandIn(client, cluster=f"{world.namespace}.{NAME}")
+    with client.session:
+        workloads.volume("kept")
+        WorkloadStandIn(client, cluster="other.cluster").security_group("shop")
+        world.before = world.inventory()
+        world.start()
+        world.apply(*cluster(workloadLeftovers={"policy": "Delete"}))
+        world.wait_until("the cluster is up", lambda: is_true(world.status("openstackclusters", NAME), "Ready"))
+        balancer = workloads.load_balancer("shop", next(iter(world.inventory()["network/subnets"])))
+        (public,) = client.ask("GET", "/network/v2.0/networks?router:external=true")["networks"]
+        workloads.floating_ip("shop", public["id"], balancer["vip_port_id"])
+        workloads.security_group("shop")
+        listed = workloads.volume("listed")
+    world.wait_until("the load balancer is up", lambda: _are_active(world))
+    annotations = {names.LEFTOVER_VOLUMES_ANNOTATION: listed["id"]}
+    world.patch("openstackclusters", NAME, {"metadata": {"annotations": annotations}})
+
+
+def _are_active(world: CrashEnvironment) -> bool:
+    balancers = world.inventory()["load-balancer/loadbalancers"].values()
+    return all(each["provisioning_status"] == "ACTIVE" for each in balancers)
+
+
+def has_deleted_leftovers(world: CrashEnvironment) -> bool:
+    """Return whether the cluster is gone with what its policy and the annotation name, and the rest is kept."""
+    found = world.inventory()
+    is_rest_kept = all(found.get(kind, {}).keys() >= items.keys() for kind, items in world.before.items())
+    return is_cluster_gone(world) and is_rest_kept and not world.signature()
+
+
+# -- external changes -----------------------------------------------------------------------------------------------
+
+
+def prepare_drift(world: CrashEnvironment) -> None:
+    """Create a cluster with a control plane machine, change it while no manager runs, and start one that is suspended.
+
+    Failures kill the process that exists before the scenario acts.
+    """
+    world.start()
+    balanced = {"managedLoadBalancer": {"enabled": True}}
+    groups = {"allowAllInClusterTraffic": True}
+    infrastructure = cluster(apiServer=balanced, managedSecurityGroups=groups, driftPolicy=drift.POLICY)
+    world.apply(*infrastructure, *control_plane_machine())
+    world.wait_until("the machine is up", lambda: has_control_plane(world))
+    world.manager.kill()
+    drift.change_all(world, NAME)
+    world.start()
+    world.manager.freeze()
+
+
+def look_for_drift(world: CrashEnvironment) -> None:
+    """Resume the manager, which finds the changes."""
+    world.manager.thaw()
+
+
+def has_no_drift(world: CrashEnvironment) -> bool:
+    """Return whether all changes were reverted, and the machine is in use."""
+    return drift.is_reverted(world, NAME) and has_control_plane(world)
+
+
+# -- a pool of floating IPs -----------------------------------------------------------------------------------------
+
+CLAIMS: Final = ("one", "two", "three")
+
+
+def prepare_pool(world: CrashEnvironment) -> None:
+    """Create a floating IP as the project's user, and a pool that may allocate it and two more."""
+    client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
+    with client.session:
+        prepared = user_network(client)
+    world.before = world.inventory()
+    world.start()
+    spec = {
+        "identityRef": objects.IDENTITY,
+        "reclaimPolicy": "Delete",
+        "preAllocatedFloatingIPs": [prepared],
+        "maxIPs": len(CLAIMS),
+    }
+    world.apply(
+        {
+            "apiVersion": f"{names.GROUP}/v1alpha1",
+            "kind": "OpenStackFloatingIPPool",
+            "metadata": {"name": NAME},
+            "spec": spec,
+        }
+    )
+    ready = "OpenstackFloatingIPPoolReadyCondition"
+    world.wait_until("the pool is ready", lambda: is_true(world.status("openstackfloatingippools", NAME), ready))
+
+
+def claim_addresses(world: CrashEnvironment) -> None:
+    """Claim as many addresses as the pool has."""
+    pool_ref = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": NAME}
+    for name in CLAIMS:
+        metadata = {"name": name}
+        world.apply({"apiVersion": IPAM, "kind": "IPAddressClaim", "metadata": metadata, "spec": {"poolRef": pool_ref}})
+
+
+def has_addresses(world: CrashEnvironment) -> bool:
+    """Return whether each claim has an address of its own, and the project has exactly these floating IPs."""
+    named = {(world.status("ipaddressclaims", name).get("addressRef") or {}).get("name") for name in CLAIMS}
+    allocated = [each["spec"]["address"] for each in world.list("ipaddresses") if each["metadata"]["name"] in named]
+    existing = [body["floating_ip_address"] for body in world.inventory()["network/floatingips"].values()]
+    is_each_its_own = named == set(CLAIMS) and sorted(allocated) == sorted(existing)
+    return is_each_its_own and is_settled(world.status("openstackfloatingippools", NAME))
+
+
+def delete_pool(world: CrashEnvironment) -> None:
+    """Delete the pool and its claims at the same time."""
+    world.delete("openstackfloatingippools", NAME)
+    for name in CLAIMS:
+        world.delete("ipaddressclaims", name)
+
+
+def is_pool_gone(world: CrashEnvironment) -> bool:
+    """Return whether nothing of the pool is left in Kubernetes; what is left in the project is compared afterwards."""
+    left = [*world.ours(), *world.list("ipaddressclaims"), *world.list("ipaddresses")]
+    return not left and len(world.inventory()["network/floatingips"]) == 1
+
+
 SCENARIOS: Final = (
     Scenario(
         "server",
@@ -256,6 +413,24 @@ SCENARIOS: Final = (
         delete_control_plane,
         is_cluster_gone,
     ),
+    Scenario(
+        "dual-stack",
+        CrashEnvironment.start,
+        apply_dual_stack,
+        has_dual_stack,
+        delete_control_plane,
+        is_cluster_gone,
+    ),
+    Scenario(
+        "leftovers",
+        prepare_leftovers,
+        delete_cluster,
+        has_deleted_leftovers,
+        lambda _world: None,
+        has_deleted_leftovers,
+    ),
     Scenario("bastion-edit", prepare_bastion, edit_bastion, has_new_bastion, delete_cluster, is_cluster_gone),
+    Scenario("pool", prepare_pool, claim_addresses, has_addresses, delete_pool, is_pool_gone),
+    Scenario("drift", prepare_drift, look_for_drift, has_no_drift, delete_control_plane, is_cluster_gone),
     Scenario("pairs-edit", prepare_pairs, edit_pairs, has_new_pairs, delete_worker, is_cluster_gone),
 )

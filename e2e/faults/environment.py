@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -52,10 +52,11 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
         """Apply objects in the namespace, labelled for the manager of this folder."""
         self.api.apply([placed(obj, self.namespace, WATCH_FILTER) for obj in wanted])
 
-    def _warnings(self, name: str, word: str) -> list[str]:
-        """Return the messages of the provider's warning Events on objects of a name that contain a word."""
+    def _warnings(self, name: str, words: Iterable[str]) -> list[str]:
+        """Return the messages of the provider's warning Events on objects of a name that contain all words."""
         ours = [event for event in self.list("events") if event["regarding"]["name"] == name]
-        return [event["note"] for event in ours if event["type"] == "Warning" and word in event.get("note", "")]
+        notes = [event.get("note", "") for event in ours if event["type"] == "Warning"]
+        return [note for note in notes if all(word in note for word in words)]
 
     # -- credentials ------------------------------------------------------------------------------------------------
 
@@ -104,10 +105,15 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
         except NotReachedError as error:
             raise NotReachedError(f"{error}\n{self.condition(plural, name, 'InfrastructureReady')}") from error
 
-    def wait_for_message(self, plural: str, name: str, *words: str, limit_s: float = SOON_S) -> str:
+    def wait_for_message(
+        self, plural: str, name: str, *words: str, event: Iterable[str] = (), limit_s: float = SOON_S
+    ) -> str:
         """Wait until Cluster API shows these words as the reason for missing infrastructure; return the message.
 
         Our own object has the same in its ``Ready`` condition, and an Event reports it.
+
+        Args:
+            event: words of the Event, if it has others than the message, whose first ones are in it otherwise.
         """
         shown: Json = {}
 
@@ -123,7 +129,7 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
         except NotReachedError as error:
             raise NotReachedError(f"{error}\nshown: {shown}") from error
         print(f"{plural} {name}: {shown['message']}")
-        self.wait_until("an Event reports it", lambda: self._warnings(name, words[0]))
+        self.wait_until("an Event reports it", lambda: self._warnings(name, event or words[:1]))
         return str(shown["message"])
 
     def begin_minute(self) -> None:

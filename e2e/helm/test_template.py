@@ -13,6 +13,8 @@ import yaml
 
 from capo.components import chart, chart_options, deployment, manifest, metrics
 from capo.components.deployment import Pod
+from capo.components.monitoring import alerts, grafana
+from capo.components.monitoring.dashboards import DASHBOARDS
 from capo.json_types import Json
 from capo.local.helm import Helm, HelmError
 
@@ -218,6 +220,24 @@ def test_a_service_monitor_is_made_for_those_who_want_it_and_selects_the_metrics
     assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
     assert (endpoint["scheme"], endpoint["interval"]) == ("https", "30s")
     assert monitor["metadata"]["labels"] == {**deployment.PROVIDER_LABEL, "release": "prometheus"}
+
+
+def test_the_alerts_are_a_prometheus_rule_for_those_who_want_them(helm: Helm) -> None:
+    objects = rendered(helm, metrics={"prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}}})
+
+    rule = one(objects, "PrometheusRule")
+    assert rule["spec"] == alerts.groups()
+    assert rule["metadata"]["labels"] == {**deployment.PROVIDER_LABEL, "release": "prometheus"}
+
+
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda dashboard: dashboard.name)
+def test_a_dashboard_is_a_config_map_for_the_sidecar_of_grafana(helm: Helm, dashboard: grafana.Dashboard) -> None:
+    objects = rendered(helm, metrics={"dashboards": {"enabled": True, "annotations": {"grafana_folder": "CAPO"}}})
+
+    found = one(objects, "ConfigMap", f"capo-dashboard-{dashboard.name}")
+    assert found["data"] == {f"capo-{dashboard.name}.json": grafana.text(dashboard).rstrip("\n")}
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert found["metadata"]["annotations"] == {"grafana_folder": "CAPO"}
 
 
 def test_a_network_policy_opens_the_three_ports_and_nothing_else(helm: Helm) -> None:

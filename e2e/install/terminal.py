@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -37,11 +37,13 @@ class Terminal:
         rig: target of its kubeconfig.
         folder: parent of the copy and the home.
         variables: additional environment variables.
+        programs: those on its path, which are built if they do not exist yet.
     """
 
     rig: Rig
     folder: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    programs: Sequence[str] = PROGRAMS
 
     @property
     def checkout(self) -> Path:
@@ -121,7 +123,7 @@ class Terminal:
         return done.stdout
 
     def _environment(self) -> dict[str, str]:
-        paths = Binaries.from_environment().require(PROGRAMS, say=print)
+        paths = Binaries.from_environment().require(self.programs, say=print)
         folders = [str(self.checkout / ".venv" / "bin"), *(str(path.parent) for path in paths.values())]
         return {
             "HOME": str(self.folder / "home"),

@@ -23,24 +23,27 @@ from capo.local.rig import Rig
 from capo.version import VERSION
 from e2e.clusterctl.objects import VARIABLES
 from e2e.install import page
-from e2e.install.page import Section
+from e2e.install.page import SHELL, Section
 from e2e.install.terminal import CommandError, Terminal
 from environments.manager_process import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.incremental]
 
 
-PAGE = release.CHECKOUT / "docs" / "how-to" / "install.md"
+PAGES = release.CHECKOUT / "docs" / "how-to"
+PAGE = PAGES / "install.md"
 SECTIONS = page.sections(PAGE)
 IMAGE = f"registry.example.org/capo:v{VERSION}"
 BY_DIGEST = f"registry.example.org/capo@sha256:{'0' * 64}"
+NEXT = "v1.0.99"
+"""The number of the next release; what is installed under it is this version."""
 GO_PROVIDER = "v0.14.1"
 """A version in a series of the Go provider; the provider installed under it is ours, from an earlier repository."""
+INVENTORY = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3"
 FLAVORS = re.findall(r"^\| `([\w-]+)` \|", PAGE.read_text(encoding="utf-8").partition("## Flavors")[2], re.MULTILINE)
 ELSEWHERE = {
     "": "image: needs a container engine and a registry; `make e2e-kind` builds it and runs it as the Deployment does",
     "With the Cluster API Operator": "`make e2e-operator` follows it: the operator's build takes minutes",
-    "Moving clusters to another management cluster": "`e2e/takeover` moves a cluster by the real clusterctl",
 }
 """Sections whose commands are not run here, and the tests that run them."""
 FOLLOWED: set[str] = set()
@@ -64,9 +67,8 @@ def image(rig: Rig) -> str:
 
 def remove(rig: Rig) -> None:
     """Delete the provider and its namespace, however it was installed; the CRDs remain, as they do for users."""
-    inventory = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3"
     namespace = f"/api/v1/namespaces/{components.NAMESPACE}"
-    rig.api.delete(f"{inventory}/namespaces/{components.NAMESPACE}/providers/{release.LABEL}")
+    rig.api.delete(f"{INVENTORY}/namespaces/{components.NAMESPACE}/providers/{release.LABEL}")
     for obj in manifest.objects(deployment.Pod(IMAGE)):
         if obj["kind"] != "CustomResourceDefinition":
             rig.api.delete(rig.api.path_of(obj))
@@ -142,11 +144,8 @@ def test_in_the_place_of_the_go_provider(terminal: Terminal, section: Section) -
     ctl.repoint(rig)
     installed.start(rig)
 
-    inventory = (
-        f"/apis/clusterctl.cluster.x-k8s.io/v1alpha3/namespaces/{components.NAMESPACE}/providers/{release.LABEL}"
-    )
     assert GO_PROVIDER in next(line for line in printed.splitlines() if line.startswith(release.LABEL))
-    assert rig.api.get(inventory)["version"] == f"v{VERSION}"
+    assert installed_version(rig) == f"v{VERSION}"
     assert terminal.type(count.text).strip() == "0"
 
 
@@ -188,6 +187,46 @@ def typed(terminal: Terminal, text: str, placeholders: dict[str, str]) -> str:
     except CommandError as error:
         print(error)
         return ""
+
+
+def commands(name: str, title: str) -> list[str]:
+    """Return the blocks of commands of a section of another page."""
+    return [block.text for block in page.sections(PAGES / name)[title].blocks if block.language == SHELL]
+
+
+def test_the_page_on_upgrades_leads_to_the_next_release_and_back(terminal: Terminal) -> None:
+    rig, folder = terminal.rig, terminal.checkout / "build" / "release" / release.LABEL
+    titles = ("Before", "With clusterctl", "After", "Back to the former version")
+    (versions,), (upgrade,), (show,), (back,) = (commands("upgrade.md", title) for title in titles)
+    shutil.copytree(folder / f"v{VERSION}", folder / NEXT)
+    assert "[v1beta2]" in terminal.type(versions)
+    rig.stop(installed.MANAGER)  # clusterctl scales its Deployment down, and a kubelet would end it
+    ctl.point_back(rig)
+
+    plan = terminal.type(upgrade, {"VERSION": NEXT})
+    upgraded, shown = installed_version(rig), terminal.type(show)
+    terminal.type(back, {"FORMER": f"v{VERSION}"})
+    ctl.repoint(rig)
+
+    assert NEXT in next(line for line in plan.splitlines() if line.startswith(release.LABEL))
+    assert shown.startswith(image(rig))
+    assert (upgraded, installed_version(rig)) == (NEXT, f"v{VERSION}")
+
+
+def installed_version(rig: Rig) -> str:
+    """Return the version of the provider in clusterctl's inventory."""
+    return str(rig.api.get(f"{INVENTORY}/namespaces/{components.NAMESPACE}/providers/{release.LABEL}")["version"])
+
+
+def test_the_page_on_sizes_gives_the_manager_more_memory_and_a_flag(terminal: Terminal) -> None:
+    resources, flag = commands("sizing.md", "What to set")
+
+    terminal.type(resources)
+    terminal.type(flag)
+
+    (container,) = the_deployment(terminal.rig)["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["memory"] == "2Gi"
+    assert container["args"][-1] == "--cloud-concurrency=20"
 
 
 def test_every_command_of_the_page_is_followed_or_named_as_run_elsewhere() -> None:

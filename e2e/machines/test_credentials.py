@@ -176,6 +176,23 @@ def test_a_password_that_does_not_work_leaves_the_former_in_use_and_is_reported(
     world.wait_until("the report ends", lambda: attention() == "None")
 
 
+def test_an_annotation_of_the_identity_makes_its_secret_be_read_for_the_clusters_that_use_it(
+    identity: Identity,
+) -> None:
+    world = identity.world
+
+    def attention() -> str:
+        return str(world.condition("openstackclusters", objects.CLUSTER, "CredentialsCurrent").get("reason"))
+
+    identity.apply_secret(password=b"wrong")
+    world.api.patch(f"{IDENTITIES}/{identity.name}", {"metadata": {"annotations": {"e2e.example.org/round": "1"}}})
+    world.wait_until("the refusal is reported", lambda: attention() == "NewCredentialsNotAccepted")
+
+    identity.apply_secret()
+    world.api.patch(f"{IDENTITIES}/{identity.name}", {"metadata": {"annotations": {"e2e.example.org/round": "2"}}})
+    world.wait_until("the report ends", lambda: attention() == "None")
+
+
 def test_the_status_of_the_identity_shows_its_use(identity: Identity) -> None:
     """Takes a minute: the first status precedes the cluster, and no other is written within a minute."""
 

@@ -93,3 +93,8 @@ def test_a_flavor_that_disappeared_is_named_when_the_deployment_is_scaled(world:
     references = world.condition(PLURAL, "used", "ReferencesReady")
     assert (references["status"], references["reason"]) == ("False", "ReferencesMissing")
     assert "flavor: no flavor is named workers" in references["message"]
+
+    def named_by_the_cluster() -> str:
+        return str(world.condition("openstackclusters", objects.CLUSTER, "MachineTemplatesReady").get("message"))
+
+    world.wait_until("the cluster names the template", lambda: "Template used: flavor: " in named_by_the_cluster())

@@ -1,4 +1,4 @@
-"""The admission chain of an update, in process: defaults, schema, CEL rules, conversion, validating webhook."""
+"""The admission chain of a write, in process: defaults, schema, CEL rules, conversion, validating webhook."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.misoperation.structure import Cause
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of the admission of an update.
+    """The result of the admission of a write.
 
     Args:
         obj: as stored, with defaults and in the version of the request.
@@ -28,26 +28,36 @@ class Verdict:
 
     @property
     def is_admitted(self) -> bool:
-        """Return whether the update is admitted."""
+        """Return whether the write is admitted."""
         return not self.causes
+
+
+def create(version: Version, obj: Json) -> Verdict:
+    """Return the verdict on a new object."""
+    return _verdict(version, None, obj)
 
 
 def update(version: Version, old: Json, new: Json) -> Verdict:
     """Return the verdict on an update of an object, both in the same version."""
+    return _verdict(version, old, new)
+
+
+def _verdict(version: Version, old: Json | None, new: Json) -> Verdict:
     schema = version.root["properties"]["spec"]
     obj = new | {"spec": structure.defaulted(schema, new["spec"])}
-    if causes := structure.causes(schema, obj["spec"], "spec", old=old["spec"]):
+    if causes := structure.causes(schema, obj["spec"], "spec", old=old["spec"] if old else None):
         return Verdict(obj, tuple(causes))
     if version.kind not in validation.KINDS:
         return Verdict(obj)
     return _reviewed(version, old, obj)
 
 
-def _reviewed(version: Version, old: Json, new: Json) -> Verdict:
-    """Call the webhook; it gets both objects in the version that it handles."""
+def _reviewed(version: Version, old: Json | None, new: Json) -> Verdict:
+    """Call the webhook; it gets the objects in the version that it handles."""
     wanted = f"{version.crd['spec']['group']}/{admission.VERSION_OF[version.kind]}"
-    shown = [obj if obj["apiVersion"] == wanted else conversion.convert(obj, wanted) for obj in (old, new)]
-    request = {"uid": "one", "operation": "UPDATE", "name": "one", "oldObject": shown[0], "object": shown[1]}
+    shown = [obj and (obj if obj["apiVersion"] == wanted else conversion.convert(obj, wanted)) for obj in (old, new)]
+    operation = "UPDATE" if old else "CREATE"
+    request = {"uid": "one", "operation": operation, "name": "one", "oldObject": shown[0], "object": shown[1]}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     response = admission.answer(json.dumps(review).encode(), version.kind)["response"]
     if response["allowed"]:

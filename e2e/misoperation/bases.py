@@ -78,8 +78,17 @@ CLUSTER: Final[Json] = {
             "allocationPools": [{"start": "10.6.0.10", "end": "10.6.0.250"}],
         }
     ],
+    "additionalManagedSubnet": {
+        "cidr": "fd00:6::/64",
+        "ipv6AddressMode": "dhcpv6-stateful",
+        "ipv6RAMode": "dhcpv6-stateful",
+        "dnsNameservers": ["fd00::53"],
+        "allocationPools": [{"start": "fd00:6::10", "end": "fd00:6::250"}],
+    },
+    "apiServerIPFamilies": ["IPv4"],
     "primarySubnet": SUBNET,
     "managedNetwork": {"mtu": 1400},
+    "driftPolicy": {"mtu": "Off", "serverMetadata": "Repair"},
     "externalNetwork": {"filter": {"name": "public"}},
     "apiServer": {
         "managedLoadBalancer": {
@@ -91,13 +100,17 @@ CLUSTER: Final[Json] = {
     },
     "managedSecurityGroups": {
         "allowAllInClusterTraffic": False,
+        "allowAllOutboundTraffic": False,
+        "nodePortAllowedCIDRs": ["192.0.2.0/24"],
         "clusterNodesSecurityGroupRules": [rule("all", 9100)],
         "controlPlaneNodesSecurityGroupRules": [rule("control-plane", 9101)],
         "workerNodesSecurityGroupRules": [rule("workers", 9102)],
     },
     "tags": [TAG],
     "controlPlaneAvailabilityZones": ["az1"],
+    "failureDomains": [{"name": "az1", "subnets": [SUBNET]}],
     "bastion": BASTION,
+    "workloadLeftovers": {"policy": "Report", "clusterName": "default.shop"},
 }
 OPENSTACK_SERVER: Final[Json] = SERVER | {
     "identityRef": IDENTITY,

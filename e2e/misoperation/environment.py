@@ -13,16 +13,19 @@ from capo.kube.errors import Invalid
 from capo.kube.kinds import (
     CLUSTER,
     MACHINE,
+    MACHINE_DEPLOYMENT,
     OPENSTACK_CLUSTER,
     OPENSTACK_CLUSTER_IDENTITY,
     OPENSTACK_FLOATING_IP_POOL,
     OPENSTACK_MACHINE,
+    OPENSTACK_MACHINE_TEMPLATE,
     OPENSTACK_SERVER,
     OURS,
     SECRET,
     Key,
     Kind,
 )
+from controllers.openstackmachinetemplate.controller import MachineTemplateController
 from e2e.misoperation import bases, rows, structure
 from environments import objects
 from environments.in_memory import NAMESPACE
@@ -41,6 +44,8 @@ class RunningObjectEnvironment(ProviderEnvironment):
     Args:
         kind: whose object is edited.
     """
+
+    factories = (*ProviderEnvironment.factories, MachineTemplateController)
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -121,13 +126,33 @@ def place_cluster(environment: RunningObjectEnvironment, spec: Json = bases.CLUS
     place(environment, OPENSTACK_CLUSTER, {**objects.openstack_cluster(NAME, owner=cluster), "spec": spec})
 
 
-def place_control_plane(environment: RunningObjectEnvironment) -> None:
-    """Place a cluster with its first control plane machine."""
+def place_control_plane(environment: RunningObjectEnvironment, *, template: str | None = None) -> None:
+    """Place a cluster with its first control plane machine, cloned from a template if one is named."""
     place_cluster(environment)
     environment.apply(SECRET, objects.bootstrap())
     machine = environment.apply(MACHINE, objects.machine(NAME, NAME, is_control_plane=True))
     wanted = objects.openstack_machine(NAME, NAME, is_control_plane=True, owner=machine)
-    place(environment, OPENSTACK_MACHINE, {**wanted, "spec": bases.MACHINE})
+    made = objects.cloned(wanted, template) if template else wanted
+    place(environment, OPENSTACK_MACHINE, {**made, "spec": bases.MACHINE})
+
+
+def place_template(environment: RunningObjectEnvironment) -> None:
+    """Place a cluster with a machine, and the template from which that was cloned, which is in use."""
+    place_control_plane(environment, template=NAME)
+    refer(environment, NAME, NAME)
+    owner = objects.owner_reference(environment.get(CLUSTER, NAME))
+    metadata = {"name": NAME, "ownerReferences": [owner]}
+    place(
+        environment, OPENSTACK_MACHINE_TEMPLATE, {"metadata": metadata, "spec": {"template": {"spec": bases.MACHINE}}}
+    )
+
+
+def refer(environment: RunningObjectEnvironment, deployment: str, template: str) -> None:
+    """Place a MachineDeployment without machines that refers to a template."""
+    ref = {"apiGroup": names.GROUP, "kind": OPENSTACK_MACHINE_TEMPLATE.kind, "name": template}
+    spec = {"replicas": 0, "template": {"spec": {"infrastructureRef": ref}}}
+    metadata = {"name": deployment, "labels": {names.CLUSTER_NAME_LABEL: NAME}}
+    environment.apply(MACHINE_DEPLOYMENT, {"metadata": metadata, "spec": spec})
 
 
 def place_server(environment: RunningObjectEnvironment) -> None:
@@ -156,14 +181,16 @@ def place_identity(environment: RunningObjectEnvironment) -> None:
 PLACE: Final[dict[str, Callable[[RunningObjectEnvironment], None]]] = {
     "OpenStackCluster": place_control_plane,
     "OpenStackMachine": place_control_plane,
+    "OpenStackMachineTemplate": place_template,
     "OpenStackServer": place_server,
     "OpenStackFloatingIPPool": place_pool,
     "OpenStackClusterIdentity": place_identity,
 }
-"""By kind; the templates have no controller, so nothing runs for them."""
+"""By kind; OpenStackClusterTemplates have no controller, so nothing runs for them."""
 PARTS: Final[dict[str, set[str]]] = {
     "OpenStackCluster": {"OpenStackCluster", "OpenStackMachine", "OpenStackServer"},
     "OpenStackMachine": {"OpenStackCluster", "OpenStackMachine", "OpenStackServer"},
+    "OpenStackMachineTemplate": {"OpenStackCluster", "OpenStackMachine", "OpenStackServer"},
     "OpenStackServer": {"OpenStackServer"},
     "OpenStackFloatingIPPool": set(),
     "OpenStackClusterIdentity": {"OpenStackCluster"},

@@ -47,6 +47,12 @@ class Exempt:
 
 RIGHT: Final = (
     Exempt(
+        "OpenStackCluster",
+        r"spec\.workloadLeftovers.*",
+        SILENT,
+        "only a deletion searches for what workloads left",
+    ),
+    Exempt(
         "OpenStackFloatingIPPool",
         r"spec\.maxIPs.*|spec\.reclaimPolicy.*|spec\.preAllocatedFloatingIPs empty",
         SILENT,
@@ -71,12 +77,6 @@ RIGHT: Final = (
         "only Cluster API reads labels and annotations of a template, for the clusters that it creates from then on",
     ),
     Exempt(
-        "OpenStackMachineTemplate",
-        r"spec\.template\.spec\.ports\[\]\.allowedAddressPairs.*",
-        SILENT,
-        "no machine was cloned from the template",
-    ),
-    Exempt(
         "OpenStackMachine",
         r"spec\.identityRef none",
         SILENT,
@@ -90,6 +90,12 @@ RIGHT: Final = (
     ),
     Exempt(
         "OpenStackCluster",
+        r"spec\.driftPolicy.*",
+        SILENT,
+        "nothing was changed externally",
+    ),
+    Exempt(
+        "OpenStackCluster",
         r"spec\.controlPlaneOmitAvailabilityZone wrong true",
         WARNED,
         "has no effect beside controlPlaneAvailabilityZones; the warning says so",
@@ -99,6 +105,12 @@ RIGHT: Final = (
         r"spec\.primarySubnet none|spec\.bastion\.spec\.ports\[\]\.fixedIPs (none|empty)",
         SILENT,
         "the cluster has one subnet, which is the default",
+    ),
+    Exempt(
+        "OpenStackCluster",
+        r"spec\.bastion\.spec\.antiAffinity wrong \"none\"",
+        SILENT,
+        "the value means the same as no field, and no other is admitted for a bastion",
     ),
     Exempt(
         "OpenStackCluster",

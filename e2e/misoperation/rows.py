@@ -28,6 +28,7 @@ GIVES_WAY: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (r".*\.availabilityZone\.from", ("name",)),
     (r".*\.schedulerHintAdditionalProperties\[\]\.value\..*", ("type", "bool", "number", "string")),
     (r".*Rules\[\]\.remote.*", ("remoteManagedGroups", "remoteGroupID", "remoteIPPrefix")),
+    (r".*\.additionalManagedSubnet\.subnetPoolID", ("cidr", "allocationPools")),
     (r".*\.ports\[\]\.enablePortSecurity", ("securityGroups", "allowedAddressPairs")),
 )
 """Fields that are removed when one of an object's fields is set, because the schema's rules allow only one of them."""

@@ -20,11 +20,16 @@ LARGE: Final = 2**31 - 1
 OTHER_ADDRESS: Final = "192.0.2.77"
 """An address of no network here (TEST-NET-1, RFC 5737)."""
 FORMATS: Final = {"uuid": UNKNOWN_ID, "ipv4": OTHER_ADDRESS}
-PATTERNS: Final = {"^[^,]+$": "no-such-tag", "^[^ ]+$": "no-such-zone"}
+PATTERNS: Final = {
+    "^[^,]+$": "no-such-tag",
+    "^[^ ]+$": "no-such-zone",
+    "^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$": "no-such-cluster",
+}
 OVERRIDES: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
-    (r".*\.allowedCIDRs\[\]", ("not-a-cidr", "10.0.0.0/99", "2001:db8::/32")),
+    (r".*\.(allowedCIDRs|nodePortAllowedCIDRs)\[\]", ("not-a-cidr", "10.0.0.0/99", "2001:db8::/32")),
     (r".*\.allowedAddressPairs\[\]\.ipAddress", ("not-an-address",)),
     (r".*\.allowedAddressPairs\[\]\.macAddress", ("not-a-mac",)),
+    (r".*\.additionalManagedSubnet\.dnsNameservers\[\]", ("not-an-address", "192.0.2.99")),
     (r".*\.dnsNameservers\[\]", ("not-an-address", "2001:db8::53")),
     (r".*\.fixedIPs\[\]\.ipAddress", ("not-an-address", OTHER_ADDRESS)),
     (r".*\.remoteIPPrefix", ("not-a-cidr", "10.0.0.0/99", "2001:db8::/32")),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from capo.json_types import Json
+from e2e.simulation import failures, pauses
 from e2e.simulation.plan import ADVERSARY_S, Draw, Operation, Shape
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _disturbed(name: str, kind: str, *, writes: str = "", seconds: tuple[float, 
 
     @feature(name, _drawn(name, values))
     def act(story: PlanRun, wanted: Json) -> None:
-        story.disturb(kind, only=writes, **wanted)
+        failures.disturb(story, kind, only=writes, **wanted)
 
 
 _disturbed("cut-before", "cut-before")
@@ -129,13 +130,13 @@ _disturbed("create-again", "again", writes="POST", seconds=(0.1, WINDOW_SHARE_S)
 
 @feature("octavia-away", _drawn("octavia-away", lambda source, _: {"for_s": round(_span(source), 1)}))
 def _octavia_away(story: PlanRun, wanted: Json) -> None:
-    story.disturb("refused", service="load-balancer", rate=1.0, left=10_000, seconds=0.0, **wanted)
+    failures.disturb(story, "refused", service="load-balancer", rate=1.0, left=10_000, seconds=0.0, **wanted)
 
 
 @feature("cell-down", _drawn("cell-down", lambda source, _: {"for_s": round(_span(source), 1)}))
 def _cell_down(story: PlanRun, wanted: Json) -> None:
-    story.cell(is_down=True)
-    story.take_back(wanted["for_s"], lambda: story.cell(is_down=False))
+    failures.set_cell(story, is_down=True)
+    story.take_back(wanted["for_s"], lambda: failures.set_cell(story, is_down=False))
 
 
 def _namesake_values(source: random.Random, _shape: Shape) -> Json:
@@ -162,6 +163,28 @@ def _quota(story: PlanRun, wanted: Json) -> None:
     story.refuse_balancers(wanted["for_s"])
 
 
+_EXHAUSTIBLE: Final = (
+    ("compute", "cores"),
+    ("compute", "instances"),
+    ("network", "port"),
+    ("network", "floatingip"),
+    ("network", "security_group"),
+    ("network", "security_group_rule"),
+    ("volume", "gigabytes"),
+    ("load-balancer", "load_balancer"),
+)
+
+
+def _exhausted_values(source: random.Random, _shape: Shape) -> Json:
+    service, resource = source.choice(_EXHAUSTIBLE)
+    return {"for_s": round(_span(source), 1), "service": service, "resource": resource, "limit": source.randrange(4)}
+
+
+@feature("exhausted", _drawn("exhausted", _exhausted_values))
+def _exhausted(story: PlanRun, wanted: Json) -> None:
+    story.exhaust(**wanted)
+
+
 def _dns_values(source: random.Random, shape: Shape) -> Json | None:
     if "host" not in (shape.cluster or {}).get("controlPlaneEndpoint", {}):
         return None
@@ -170,7 +193,7 @@ def _dns_values(source: random.Random, shape: Shape) -> Json | None:
 
 @feature("dns-away", _drawn("dns-away", _dns_values))
 def _dns_away(story: PlanRun, wanted: Json) -> None:
-    story.break_dns(**wanted)
+    failures.break_dns(story, **wanted)
 
 
 # -- processes --------------------------------------------------------------------------------------------------------
@@ -178,7 +201,7 @@ def _dns_away(story: PlanRun, wanted: Json) -> None:
 
 @feature("kill", _drawn("kill", lambda source, _: {"down_s": source.choice((0.0, source.uniform(0, 40)))}))
 def _kill(story: PlanRun, wanted: Json) -> None:
-    story.kill(wanted["down_s"])
+    failures.kill(story, wanted["down_s"])
 
 
 def _crash_loop_values(source: random.Random, _shape: Shape) -> Json:
@@ -187,7 +210,7 @@ def _crash_loop_values(source: random.Random, _shape: Shape) -> Json:
 
 @feature("crash-loop", _drawn("crash-loop", _crash_loop_values))
 def _crash_loop(story: PlanRun, wanted: Json) -> None:
-    story.crash_loop(wanted["every_s"], wanted["times"])
+    failures.crash_loop(story, wanted["every_s"], wanted["times"])
 
 
 @feature("freeze", _drawn("freeze", lambda source, _: {"for_s": round(source.uniform(1, WINDOW_SHARE_S), 1)}))
@@ -197,12 +220,12 @@ def _freeze(story: PlanRun, wanted: Json) -> None:
 
 @feature("second-manager", _drawn("second-manager", lambda source, _: {"for_s": round(_span(source), 1)}))
 def _second_manager(story: PlanRun, wanted: Json) -> None:
-    story.second_manager(wanted["for_s"], is_standby=False)
+    failures.second_manager(story, wanted["for_s"], is_standby=False)
 
 
 @feature("standby", _drawn("standby", lambda source, _: {"for_s": round(_span(source), 1)}))
 def _standby(story: PlanRun, wanted: Json) -> None:
-    story.second_manager(wanted["for_s"], is_standby=True)
+    failures.second_manager(story, wanted["for_s"], is_standby=True)
 
 
 def _step(sign: int) -> Callable[[random.Random, Shape], Json]:
@@ -223,7 +246,7 @@ def _line(name: str, values: Callable[[random.Random], Json]) -> None:
 
     @feature(name, _drawn(name, lambda source, _: {**values(source), "for_s": round(_span(source), 1)}))
     def act(story: PlanRun, wanted: Json) -> None:
-        story.change_line(**wanted)
+        failures.change_line(story, **wanted)
 
 
 _line("api-slow", lambda source: {"latency_s": source.choice((0.3, 2.0))})
@@ -269,6 +292,11 @@ def _edit_in(story: PlanRun, wanted: Json) -> None:
     story.edit(wanted["spec"], wanted["back_s"])
 
 
+@feature("pause", _drawn("pause", lambda source, _: {"for_s": round(_span(source), 1)}))
+def _pause(story: PlanRun, wanted: Json) -> None:
+    pauses.pause(story, wanted["for_s"])
+
+
 @feature("recreate", _drawn("recreate", lambda _source, _shape: {}))
 def _recreate(story: PlanRun, _wanted: Json) -> None:
     story.recreate()
@@ -304,6 +332,18 @@ def _secret(kind: str) -> None:
 
 for _kind in ("user", "project", "region", "host"):
     _secret(_kind)
+
+
+def _rotation(kind: str) -> None:
+    name = f"secret-{kind}"
+
+    @feature(name, _drawn(name, lambda source, _shape: {"for_s": round(_span(source), 1)}))
+    def act(story: PlanRun, wanted: Json) -> None:
+        story.rotate_secret(kind, wanted["for_s"])
+
+
+for _kind in ("rotation", "slip"):
+    _rotation(_kind)
 
 
 @feature("tenant-annotation", _drawn("tenant-annotation", lambda source, _: {"copies_owner": source.random() < 0.4}))
@@ -344,6 +384,8 @@ def _tenant_status(story: PlanRun, _wanted: Json) -> None:
 def _takeover(source: random.Random, shape: Shape) -> Json | None:
     if shape.neighbour:
         return None  # the neighbour's resources keep its stamps
+    if shape.anti_affinity or "additionalManagedSubnet" in (shape.cluster or {}):
+        return None  # the Go provider creates neither, so no cluster of its own has one without a stamp
     return {"namesake": source.choice(("", "s-root", "s-data", "s-scratch")), "is_deleted": source.random() < 0.5}
 
 

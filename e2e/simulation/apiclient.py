@@ -20,6 +20,7 @@ from capo.kube.kinds import Kind
 from e2e.simulation import primitives
 from e2e.simulation.apiserver import ApiServer
 from e2e.simulation.kubernetes import Response
+from e2e.simulation.own_writes import OwnWrites
 from e2e.simulation.scheduler import Process, Scheduler, Task
 
 RECONNECT_S: Final = 1.0
@@ -79,6 +80,7 @@ class KubeNetwork:
         self.random = random.Random(f"kubernetes {seed}")
         self.endpoints: dict[str, Endpoint] = {}
         self.watch: Callable[[Written], None] = lambda _written: None
+        self.own_writes = OwnWrites()
         self.requests = 0
 
     def add(self, name: str, server: ApiServer) -> Endpoint:
@@ -112,6 +114,8 @@ class KubeNetwork:
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         exchange.begin(method, unquote(parts.path), query, content_type, body or b"")
         reply = exchange.wait()
+        if method != "GET" and reply.status in range(200, 300):
+            self.own_writes.note(task.process, task.actor, reply.data)
         if method != "GET" and self.random.random() < line.lost:
             raise urllib3.exceptions.ReadTimeoutError(None, url, "read timed out")  # type: ignore[arg-type]
         scheduler.pause()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from capo import names
 from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OURS, Key
+from e2e.simulation import claims
 from e2e.simulation.apiclient import Endpoint
 from e2e.simulation.objects import NAMESPACE
 from e2e.simulation.truth import Lineage
@@ -33,7 +34,7 @@ def fault(story: PlanRun) -> str | None:
             return f"{lineage} is being deleted"
         if text := _unready(obj) or _not_in_force(story, lineage, obj):
             return f"{lineage}: {text}"
-    return None
+    return claims.fault(story)
 
 
 def _judged(story: PlanRun) -> Iterator[tuple[Lineage, Json]]:
@@ -110,12 +111,14 @@ def _is_control_plane(obj: Json) -> bool:
 
 
 def _members(story: PlanRun, lineage: Lineage, own: set[str]) -> str | None:
-    """Every control plane machine has its member, and there are no others."""
+    """Every control plane machine has its member, at its address of the VIP's family, and there are no others."""
+    # The first subnet is of IPv4 in every plan.
     wanted = {
         address["address"]
         for obj in lineage.endpoint.server.list(OPENSTACK_MACHINE)
         for address in (obj.get("status") or {}).get("addresses") or ()
-        if address["type"] == "InternalIP" and _family(obj) == lineage.key.name and _is_control_plane(obj)
+        if address["type"] == "InternalIP" and ":" not in address["address"]
+        if _family(obj) == lineage.key.name and _is_control_plane(obj)
     }
     members = story.simulation.cloud.table("load-balancer", "members").values()
     present = {member["address"] for member in members if member["pool_id"] in own}
@@ -166,7 +169,7 @@ def blockers(story: PlanRun) -> str:
 def _left(story: PlanRun) -> Iterator[tuple[str, str]]:
     """Yield the name of each existing object, and the message of its condition Ready."""
     for endpoint in story.endpoints():
-        for kind in (CLUSTER, MACHINE, *OURS):
+        for kind in (CLUSTER, MACHINE, *OURS, *claims.KINDS):
             for obj in endpoint.server.list(kind):
                 conditions = (obj.get("status") or {}).get("conditions") or []
                 why = next((c.get("message", "") for c in conditions if c["type"] == "Ready"), "")

@@ -20,9 +20,9 @@ SERVER_SPEC: Final[Json] = {"flavor": "m1.small", "image": IMAGE, "sshKeyName": 
 USER_FINALIZERS: Final = {CLUSTER: "cluster.cluster.x-k8s.io", MACHINE: "machine.cluster.x-k8s.io"}
 
 
-def secret(name: str, clouds: Mapping[str, Any]) -> Json:
-    """Return a Secret with a clouds.yaml."""
-    text = yaml.safe_dump({"clouds": dict(clouds)}, sort_keys=False)
+def secret(name: str, clouds: Mapping[str, Any] | str) -> Json:
+    """Return a Secret with a clouds.yaml, whose mapping `clouds` a text replaces."""
+    text = yaml.safe_dump({"clouds": clouds if isinstance(clouds, str) else dict(clouds)}, sort_keys=False)
     return _object(SECRET, name, data={"clouds.yaml": base64.b64encode(text.encode()).decode()})
 
 

@@ -14,9 +14,12 @@ from capo.json_types import Json
 from capo.kube.errors import KubeError
 from capo.kube.kinds import (
     CLUSTER,
+    IP_ADDRESS_CLAIM,
     MACHINE,
     OPENSTACK_CLUSTER,
+    OPENSTACK_FLOATING_IP_POOL,
     OPENSTACK_MACHINE,
+    OPENSTACK_MACHINE_TEMPLATE,
     OPENSTACK_SERVER,
     OURS,
     SECRET,
@@ -25,7 +28,7 @@ from capo.kube.kinds import (
 )
 from capo.simulator.keystone.service import CATALOG, INTERFACES, service_id
 from controllers.tests import stamps
-from e2e.simulation import objects
+from e2e.simulation import claims, objects, workloads
 from e2e.simulation.apiclient import Endpoint
 from e2e.simulation.objects import NAMESPACE
 from e2e.simulation.refusals import Refusal
@@ -41,7 +44,14 @@ _TICK_S: Final = 2.0
 _ACCEPT: Final = re.compile(rf"annotate the object with {re.escape(names.ACCEPT_LOCATION_ANNOTATION)}=(\S+)\.")
 _ELSEWHERE: Final = "e2345672e2345"
 """An owner id that no object here has."""
-_OURS_ALONE: Final = ("resources", "bastionReplacement", "externalChanges")
+_OURS_ALONE: Final = (
+    "resources",
+    "bastionReplacement",
+    "externalChanges",
+    "appliedRules",
+    "loadBalancerSettings",
+    "joinedPools",
+)
 """Status fields that the Go provider's definitions prune."""
 _NAMESAKES: Final = (
     ("volume", "/volume/v3/{project_id}/volumes", "s-root", "volume-root"),
@@ -81,8 +91,10 @@ def reverse(old: Any, patch: Any) -> Any:
 
 def delete_all(story: PlanRun) -> None:
     """Delete everything that users applied."""
+    workloads.before_deletion(story)
     for endpoint in story.endpoints():
-        for kind in (CLUSTER, OPENSTACK_SERVER):
+        claims.delete_claims(story, endpoint)
+        for kind in (CLUSTER, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL):
             for obj in endpoint.server.list(kind):
                 if kind is CLUSTER or not obj["metadata"].get("ownerReferences"):
                     endpoint.server.delete(kind, NAMESPACE, obj["metadata"]["name"])
@@ -96,6 +108,9 @@ def recreate(story: PlanRun, machines: list[str]) -> None:
         spec = story.plan.shape.server
         wanted.append((Key(OPENSTACK_SERVER, NAMESPACE, "s"), lambda: story.apply_server(spec)))
     wanted += [(Key(MACHINE, NAMESPACE, name), lambda n=name: story.apply_machine(n)) for name in machines]  # type: ignore[misc]
+    for name in claims.claim_names(story)[::2]:
+        mark_edited(story, claims.POOL)
+        wanted.append((Key(IP_ADDRESS_CLAIM, NAMESPACE, name), lambda n=name: claims.apply_claim(story, n)))  # type: ignore[misc]
     for key, apply in wanted:
         if server.get(*key) and key not in story.applying:
             server.delete(*key)
@@ -146,6 +161,7 @@ def _carry_over(story: PlanRun, source: Endpoint, target: Endpoint, *, is_delete
     target.server.patch(CLUSTER, NAMESPACE, "c", {"spec": {"paused": None}})
     story.is_moving = False
     if is_deleted:
+        workloads.before_deletion(story)
         target.server.delete(CLUSTER, NAMESPACE, "c")
 
 
@@ -153,7 +169,7 @@ def _graph(source: Endpoint) -> Iterator[tuple[Kind, Json]]:
     """Yield the cluster and its objects, owners first."""
     server = source.server
     owners: set[str] = set()
-    for kind in (CLUSTER, MACHINE, *MOVED):
+    for kind in (CLUSTER, MACHINE, OPENSTACK_MACHINE_TEMPLATE, *MOVED):
         for obj in server.list(kind):
             refs = {ref["uid"] for ref in obj["metadata"].get("ownerReferences") or ()}
             is_root = kind in (CLUSTER, MACHINE) and (
@@ -217,11 +233,16 @@ def restore_etcd(story: PlanRun, state: Any, *, is_live: bool) -> None:
 
 
 def swap_secret(story: PlanRun, kind: str) -> None:
-    """Put other credentials into the Secret: a wrong user, another project, another region, another cloud."""
+    """Put other credentials into the Secret: a wrong user, another project, another region, another cloud.
+
+    A rotation is to other credentials of the same project, a slip to a file that cannot be read.
+    """
     simulation = story.simulation
     entry = copy.deepcopy(simulation.clouds_yaml()["sim"])
     if kind == "user":
         entry["auth"]["password"] = "wrong"
+    elif kind == "rotation":
+        entry = copy.deepcopy(simulation.clouds_yaml()["sim-appcred"])
     elif kind == "project":
         entry["auth"] |= _other_project(story)
     elif kind == "region":
@@ -231,7 +252,7 @@ def swap_secret(story: PlanRun, kind: str) -> None:
         if OTHER_HOST not in simulation.network.sites:
             simulation.add_cloud(OTHER_HOST)
         entry = copy.deepcopy(simulation.clouds_yaml(OTHER_HOST)["sim"])
-    _put_secret(story, {"sim": entry})
+    _put_secret(story, "half an edit" if kind == "slip" else {"sim": entry})
 
 
 def put_secret_back(story: PlanRun) -> None:
@@ -240,7 +261,16 @@ def put_secret_back(story: PlanRun) -> None:
         _put_secret(story, story.simulation.clouds_yaml())
 
 
-def _put_secret(story: PlanRun, clouds: Json) -> None:
+def annotate_all(story: PlanRun) -> None:
+    """Annotate all objects, so that their Secret is read again at once."""
+    story.annotated += 1
+    body = {"metadata": {"annotations": {"example.org/rotated": str(story.annotated)}}}
+    for kind in (OPENSTACK_CLUSTER, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL):
+        for obj in story.place.server.list(kind):
+            story.place.server.patch(kind, NAMESPACE, obj["metadata"]["name"], body)
+
+
+def _put_secret(story: PlanRun, clouds: Json | str) -> None:
     story.place.server.patch(SECRET, NAMESPACE, "cloud", {"data": objects.secret("cloud", clouds)["data"]})
 
 
@@ -270,6 +300,11 @@ def limit_listeners(story: PlanRun, limit: int) -> None:
     """Set the project's quota of listeners; -1 means none."""
     path = f"/load-balancer/v2.0/lbaas/quotas/{story.user.project_id}"
     _admin(story).ask("PUT", path, {"quota": {"listener": limit}})
+
+
+def limit(story: PlanRun, service: str, resource: str, most: int) -> None:
+    """Set a quota of the project, which a real service refuses below its use; -1 means none."""
+    story.simulation.cloud.set_quota(service, story.user.project_id, resource, most)
 
 
 def _have_second_region(story: PlanRun) -> None:
@@ -405,6 +440,8 @@ def _may_take_over(story: PlanRun) -> bool:
     ours = [obj for kind, obj in story.ours() if kind in MOVED]
     if not ours or any(obj["metadata"].get("deletionTimestamp") for obj in ours):
         return False
+    if any((obj.get("status") or {}).get("resources", {}).get("pending") for obj in ours):
+        return False  # the Go provider itself loses what it did not record, such as a floating IP on no port
     # Without stamps the owner of several of a name could not be determined.
     return not story.truth.has_duplicates()
 
@@ -429,7 +466,7 @@ def _hand_to_the_go_provider(story: PlanRun, namesake: str, *, is_deleted: bool)
     server = story.home.server
     story.takeovers += 1
     _unstamp(story)
-    for kind, obj in [(kind, obj) for kind, obj in story.ours() if kind in MOVED]:
+    for kind, obj in [(kind, obj) for kind, obj in story.ours() if kind in (*MOVED, OPENSTACK_FLOATING_IP_POOL)]:
         server.put(kind, {**obj, "status": as_the_go_provider_has_it(obj.get("status"))}, subresource="status")
         annotations = {names.OWNER_ID_ANNOTATION: None, names.TAKEN_OVER_ANNOTATION: None}
         server.patch(kind, NAMESPACE, obj["metadata"]["name"], {"metadata": {"annotations": annotations}})

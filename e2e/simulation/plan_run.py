@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from capo.json_types import Json
 from capo.kube.kinds import (
@@ -21,11 +22,11 @@ from capo.kube.kinds import (
     Kind,
 )
 from capo.simulator.octavia import service as octavia
-from e2e.simulation import adversary, judge, objects, places, primitives
-from e2e.simulation.apiclient import Endpoint, Line, Written
-from e2e.simulation.network import Disturbance, Sent
+from e2e.simulation import adversary, claims, drift, judge, objects, pauses, places, template_edits, workloads
+from e2e.simulation.apiclient import Endpoint, Written
+from e2e.simulation.network import Sent
 from e2e.simulation.objects import NAMESPACE
-from e2e.simulation.plan import Operation, Plan
+from e2e.simulation.plan import COMPARED, Operation, Plan
 from e2e.simulation.replica import Replica
 from e2e.simulation.simulation import SETTINGS, Simulation
 from e2e.simulation.truth import Violation
@@ -35,8 +36,10 @@ READY_S: Final = 1200.0
 DELETED_S: Final = 1500.0
 AFTERMATH_S: Final = 100.0
 IDLE_S: Final = 600.0
-IDLE_REQUESTS: Final = 18
-"""To OpenStack, of one manager in ten idle minutes."""
+QUOTA_REQUESTS: Final = 5
+"""Those that read the quotas of a project, once in half an hour."""
+IDLE_REQUESTS: Final = 19 + QUOTA_REQUESTS
+"""To OpenStack, of one manager in ten idle minutes; the members of a pool are listed in the first of them."""
 IDLE_WRITES: Final = 3
 """To Kubernetes: what a resync finds out of date is corrected once."""
 LOOK_S: Final = 3.0
@@ -63,13 +66,18 @@ class PlanRun:
         self.settings = replace(election, sync_period_s=tuning.sync_period_s, leader_elect=tuning.leader_elect)
         self.extra: list[Replica] = []
         self.takeovers = 0
+        self.first_pairs: dict[str, int] = {}
+        """Edits of the template that were made before a machine was recorded for the first time, by machine."""
         self.costs: dict[str, tuple[int, int]] = {}
         """Requests to OpenStack, and writes to Kubernetes, by phase; leases and Events are left out."""
         self.history: list[str] = []
+        self.left: dict[str, Json] = {}
+        """What workloads left, by what it is."""
         self.is_calm = False
         self.is_deleting = False
         self.is_moving = False
         self.leads_elsewhere = False
+        self.annotated = 0
         self.is_location_lost = False
         self.has_other_project = False
         self.applying: list[Key] = []
@@ -120,10 +128,16 @@ class PlanRun:
         shape = self.plan.shape
         if shape.server is not None:
             self.apply_server(shape.server)
+        if shape.pool is not None:
+            claims.watch(self, self.home)
+            claims.apply_pool(self)
         if shape.cluster is not None:
             self.apply_cluster(self.home, "c", cidr="10.6.0.0/24")
+            template_edits.apply(self)
             for name in self._machine_names():
                 self.apply_machine(name)
+            if shape.leftovers is not None:
+                self.when_ready(lambda: workloads.leave(self))
 
     def apply_server(self, spec: Json) -> None:
         """Apply an OpenStackServer."""
@@ -151,14 +165,22 @@ class PlanRun:
     def apply_machine(self, name: str) -> None:
         """Apply a Machine with its OpenStackMachine; names that begin with ``m`` are control plane machines."""
         server, is_control_plane = self.place.server, name.startswith("m")
-        made = server.create(MACHINE, objects.machine(name, "c", is_control_plane=is_control_plane))
+        machine = objects.machine(name, "c", is_control_plane=is_control_plane)
+        if domains := (self.plan.shape.cluster or {}).get("failureDomains"):
+            machine["spec"]["failureDomain"] = domains[0]["name"]
+        made = server.create(MACHINE, machine)
         infra = objects.openstack_machine(name, "c", is_control_plane=is_control_plane, owner=made)
-        server.create(OPENSTACK_MACHINE, infra)
+        infra["spec"] |= COMPARED if self.plan.shape.drift else {}
+        if self.plan.shape.anti_affinity:
+            infra["spec"]["antiAffinity"] = self.plan.shape.anti_affinity
+        server.create(OPENSTACK_MACHINE, template_edits.cloned(self, infra))
 
     def _disturb(self) -> None:
+        drift.schedule(self)
         for operation in self.plan.operations:
             self.scheduler.after(operation.at_s, lambda each=operation: self._due(each))  # type: ignore[misc]
-        self.simulation.run(max([each.ends_s() for each in self.plan.operations], default=0.0))
+        ends_s = [each.ends_s() for each in self.plan.operations]
+        self.simulation.run(max([*ends_s, *self.plan.shape.pair_edits], default=0.0))
         self._waiting.clear()
         self.simulation.run(30.0)
 
@@ -182,6 +204,7 @@ class PlanRun:
             back()
         self._backs.clear()
         places.put_secret_back(self)  # a backup may have had a wrong one
+        pauses.end(self)  # or an annotation
         self.network.disturbances.clear()
         self.scheduler.stall_rate = 0.0
         for replica in self.simulation.replicas:
@@ -194,6 +217,11 @@ class PlanRun:
     def _converge(self) -> None:
         if not self.simulation.run(READY_S, lambda: judge.fault(self) is None):
             self.truth.broken("not-recovered", judge.fault(self) or "")
+        if self.plan.shape.pair_edits:
+            template_edits.edit_at_rest(self)
+            if not self.simulation.run(READY_S, lambda: template_edits.fault(self) is None):
+                self.truth.broken("not-recovered", template_edits.fault(self) or "")
+        workloads.leave(self)
         self.simulation.run(AFTERMATH_S)
         self.costs["created"] = self.network.requests, self._writes
         self.truth.check_roles()
@@ -202,6 +230,7 @@ class PlanRun:
             self.truth.broken("not-recovered", f"ready once, and then: {fault}")
         if fault := judge.status_fault(self):
             self.truth.broken("status-differs", fault)
+        drift.play_at_rest(self)
         self._idle()
 
     def _idle(self) -> None:
@@ -211,7 +240,7 @@ class PlanRun:
         self.simulation.run(IDLE_S)
         asked, wrote = self.network.requests - requests, self._writes - writes
         self.costs["idle"] = asked, wrote
-        if asked > IDLE_REQUESTS * len(self.endpoints()):
+        if asked > IDLE_REQUESTS * len(self.endpoints()) + claims.idle_requests(self):
             self.truth.broken("too-many-requests", f"{asked} requests in ten idle minutes")
         if wrote > IDLE_WRITES:
             self.truth.broken("too-many-writes", f"{wrote} writes to Kubernetes in ten idle minutes")
@@ -224,6 +253,7 @@ class PlanRun:
         self.simulation.run(AFTERMATH_S)
         self.costs["deleted"] = self.network.requests - requests, self._writes - writes
         self.truth.check_nothing_left()
+        workloads.check_deleted(self)
         self.truth.check_users()
 
     def _are_deleted(self) -> bool:
@@ -288,59 +318,6 @@ class PlanRun:
 
     # -- the adversary's operations ------------------------------------------------------------------------------------
 
-    def disturb(
-        self, kind: str, *, service: str, rate: float, left: int, seconds: float, for_s: float, only: str = ""
-    ) -> None:
-        """Disturb requests to a service for a while; with ``only`` just POST, and no logins."""
-
-        def covers(sent: Sent) -> bool:
-            return not only or (sent.is_create and sent.method == only)
-
-        disturbance = Disturbance(kind, service, rate, left, seconds, covers)
-        self.network.disturb(disturbance, for_s=for_s)
-
-    def cell(self, *, is_down: bool) -> None:
-        """Take the Nova cell with all servers down, or up again."""
-        from capo.simulator.nova import servers
-
-        servers.set_cell(self.simulation.cloud, {"down": is_down})
-
-    def break_dns(self, for_s: float, gives_up_s: float) -> None:
-        """Disable DNS for a while, each lookup after some time."""
-        primitives.set_dns(gives_up_s)
-        self.take_back(for_s, lambda: primitives.set_dns(None))
-
-    def kill(self, down_s: float) -> None:
-        """Kill the manager; restart it after a while."""
-        self.manager.kill()
-        self.scheduler.after(down_s, lambda: None if self.manager.is_running else self.manager.start())
-
-    def crash_loop(self, every_s: float, times: int) -> None:
-        """Kill the manager repeatedly, and restart it at once."""
-        for number in range(times):
-            self.scheduler.after(number * every_s, lambda: None if self.is_calm else self.kill(0.0))
-
-    def second_manager(self, for_s: float, *, is_standby: bool) -> None:
-        """Run a second manager beside the first for a while; a standby takes part in the election."""
-        if is_standby != self.plan.tuning.leader_elect:
-            return
-        second = self.simulation.add_manager(self.home, settings=self.settings)
-        self.extra.append(second)
-        self.take_back(for_s, second.kill)
-
-    def change_line(self, *, for_s: float, **values: Any) -> None:
-        """Change the connection to the API server for a while."""
-        line = self.home.line
-        normal = Line(watch_s=self.plan.tuning.watch_s)
-        for name, value in values.items():
-            setattr(line, name, value)
-
-        def back() -> None:
-            for name in values:
-                setattr(line, name, getattr(normal, name))
-
-        self.take_back(for_s, back)
-
     def edit(self, spec: Json, back_s: float) -> None:
         """Edit the cluster's spec; revert it after so long, if at all."""
         key = Key(OPENSTACK_CLUSTER, NAMESPACE, "c")
@@ -379,6 +356,17 @@ class PlanRun:
         else:
             self.when_ready(lambda: self._swap_secret(kind, for_s))
 
+    def rotate_secret(self, kind: str, for_s: float) -> None:
+        """Put credentials of the same location, or a slip, into the Secret for a while, and annotate all objects."""
+
+        def back() -> None:
+            self._put_secret_back()
+            places.annotate_all(self)
+
+        places.swap_secret(self, kind)
+        places.annotate_all(self)
+        self.take_back(for_s, back)
+
     def _swap_secret(self, kind: str, for_s: float) -> None:
         if kind != "user" and self.is_moving:
             return  # as a move while they are in force: see `places.move`
@@ -395,14 +383,20 @@ class PlanRun:
         places.make_namesake(self, number, has_stamp=has_stamp)
 
     def make_balancer(self) -> None:
-        """Create a load balancer as a user, in the user's network."""
+        """Create a load balancer as a user, in the user's network, unless a quota is exhausted."""
         values = {"vip_network_id": self.own_network["id"], "name": "theirs"}
-        self.user.make("/load-balancer/v2.0/lbaas/loadbalancers", "loadbalancer", **values)
+        with contextlib.suppress(ValueError):
+            self.user.make("/load-balancer/v2.0/lbaas/loadbalancers", "loadbalancer", **values)
 
     def refuse_balancers(self, for_s: float) -> None:
         """Set the project's quota of listeners to zero for a while, so that Octavia refuses load balancers."""
         places.limit_listeners(self, 0)
         self.take_back(for_s, lambda: places.limit_listeners(self, -1))
+
+    def exhaust(self, for_s: float, *, service: str, resource: str, limit: int) -> None:
+        """Set a quota of the project for a while, maybe below its use."""
+        places.limit(self, service, resource, limit)
+        self.take_back(for_s, lambda: places.limit(self, service, resource, -1))
 
     def place_evil(self, *, copies_owner: bool) -> None:
         """Apply an object that claims another owner's resources."""
@@ -478,6 +472,7 @@ class PlanRun:
     def _uids(self) -> list[str]:
         """Return our objects in the first management cluster, and which of them are being deleted."""
         metadata = [obj["metadata"] for _, obj in self.ours()]
+        metadata += [obj["metadata"] for kind in claims.KINDS for obj in self.home.server.list(kind)]
         return sorted(f"{each['uid']} {'deletionTimestamp' in each}" for each in metadata)
 
     def ours(self) -> Iterator[tuple[Kind, Json]]:

@@ -13,7 +13,7 @@ from capo.kube.connection import Connection
 from capo.kube.kinds import Key
 from capo.settings import Settings
 from controllers import all_controllers
-from e2e.simulation import primitives
+from e2e.simulation import apiclient, primitives
 from e2e.simulation.apiclient import Endpoint
 from e2e.simulation.scheduler import Process, Scheduler
 
@@ -105,6 +105,7 @@ def track_actors() -> None:
         if obj is not None:
             host = self.deps.kube.connection.server.removeprefix("http://")
             task.actor = Actor(_endpoint(host), key, obj["metadata"]["uid"])
+            apiclient.current().own_writes.check(task.process, task.actor, self.deps.store)
         try:
             return reconcile(self, key)
         finally:
@@ -114,6 +115,4 @@ def track_actors() -> None:
 
 
 def _endpoint(host: str) -> Endpoint:
-    from e2e.simulation import apiclient
-
     return apiclient.current().endpoints[host]

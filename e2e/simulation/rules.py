@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from e2e.misoperation import cel
+
 Check = Callable[[Any, Any], bool]
 """Takes self and oldSelf; returns whether the rule holds."""
 
@@ -30,12 +32,12 @@ def read_rule(declared: Mapping[str, str]) -> Rule:
     """Return the rule that an entry of ``x-kubernetes-validations`` declares.
 
     Raises:
-        KeyError: this module does not have it.
+        KeyError: neither this module nor that of the wrong values has it.
     """
     text, message = declared["rule"], declared["message"]
     expression = _MESSAGES[declared["messageExpression"]] if "messageExpression" in declared else None
     return Rule(
-        check=_RULES[text],
+        check=_RULES.get(text) or cel.PREDICATES[text],
         message=expression or (lambda _new, _old: message),
         field=declared.get("fieldPath", ""),
         is_transition="oldSelf" in text,
@@ -71,12 +73,22 @@ def _region_message(new: Any, old: Any) -> str:
     return f"region is immutable: cannot change from {before} to {after}"
 
 
+def _is_spread(spec: Any) -> bool:
+    return bool(spec.get("antiAffinity", "none") != "none")
+
+
 _RULES: Final[Mapping[str, Check]] = {
     "has(self.enableExternalNetwork) && !self.enableExternalNetwork ? "
     "!has(self.bastion) || !has(self.bastion.floatingIP) : true": _has_no_network_for_bastion,
     "has(self.enableExternalNetwork) && !self.enableExternalNetwork ? has(self.apiServer) && "
     "has(self.apiServer.enableFloatingIP) && !self.apiServer.enableFloatingIP : true": _has_no_network_for_endpoint,
     "!self.enabled || has(self.spec)": lambda new, _: not new["enabled"] or "spec" in new,
+    "!has(self.spec) || !has(self.spec.antiAffinity) || self.spec.antiAffinity == 'none'": (
+        lambda new, _: not _is_spread(new.get("spec", {}))
+    ),
+    "!has(self.antiAffinity) || self.antiAffinity == 'none' || !has(self.serverGroup)": (
+        lambda new, _: not _is_spread(new) or "serverGroup" not in new
+    ),
     "self.name != 'root'": lambda new, _: new["name"] != "root",
     "!has(self.from) || self.from == 'Name' ? has(self.name) : !has(self.name)": _is_zone_named,
     "has(self.region) == has(oldSelf.region) && (!has(self.region) || self.region == oldSelf.region)": (
@@ -93,6 +105,7 @@ _RULES: Final[Mapping[str, Check]] = {
     "has(self.externalIPs)": lambda new, _: "externalIPs" in new,
     "[has(self.remoteManagedGroups), has(self.remoteGroupID), has(self.remoteIPPrefix)]"
     ".filter(given, given).size() <= 1": _has_one_remote,
+    "has(self.network) || has(self.subnets)": lambda new, _: "network" in new or "subnets" in new,
     "!has(self.spec.providerID)": lambda new, _: "providerID" not in new["spec"],
     "(has(self.flavor) || has(self.flavorID))": lambda new, _: "flavor" in new or "flavorID" in new,
 }

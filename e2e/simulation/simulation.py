@@ -43,6 +43,7 @@ class Simulation:
         self.network = Network(self.scheduler, seed)
         self.network.watch = self._requested
         self.kube = KubeNetwork(self.scheduler, seed)
+        self.kube.own_writes.broken = functools.partial(self.truth.broken, "stale-reconcile")
         network.begin(self.network)
         apiclient.begin(self.kube)
         self.cloud = self.add_cloud(MAIN)

@@ -8,13 +8,13 @@ stamp at the moment of a create.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import names
 from capo.engine.conditions import find
-from capo.kube.kinds import OURS, Key
+from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL, OPENSTACK_SERVER, OURS, Key
 from capo.simulator.cloud import Cloud
 from capo.simulator.server import Reply
 from e2e.simulation.apiclient import Endpoint
@@ -45,6 +45,7 @@ class Lineage:
     Args:
         family: the cluster's name, or the object's own without a cluster.
         lent: ids of users' resources that the object's spec names.
+        left: ids of what workloads left, which its deletion is to delete.
     """
 
     key: Key
@@ -56,9 +57,12 @@ class Lineage:
     is_gone: bool = False
     is_evil: bool = False
     """A malicious tenant applied it: it need not become ready."""
+    is_keeping: bool = False
+    """Its policy is to leave its resources behind."""
     is_lost: bool = False
     """A restore separated the object from its resources, or restored it without them."""
     lent: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
         """Return it as logs name it."""
@@ -111,6 +115,15 @@ class Truth:
         self.lineages: dict[str, Lineage] = {}
         self.resources: dict[str, Resource] = {}
         self.violation: Violation | None = None
+        self.holder_of: Callable[[dict[str, Any]], str | None] = lambda _floating_ip: None
+        """Returns the claim that has a floating IP."""
+        self.floating_ips: dict[str, dict[str, Any]] = {}
+        """All that were ever created, by id."""
+        self.quiet: set[tuple[str, str]] = set()
+        """External changes that are not to be reverted: ids of resources to which the provider writes nothing, or
+        nothing with a word in it."""
+        self.revertible: set[str] = set()
+        """What users added to a resource of ours; the provider may remove it."""
         self.inherited: dict[tuple[str, Key], Lineage] = {}
         """Lineages of objects that are about to be created under another uid."""
 
@@ -195,6 +208,8 @@ class Truth:
     def _made(self, made: Resource) -> None:
         twins = [r for r in self.twins(made) if r.is_there()]
         self.resources[made.id] = made
+        if made.kind == "floatingips":
+            self.floating_ips[made.id] = dict(made.body() or {})
         made.is_orphan = made.is_repeat and made.lineage is not None and made.lineage.is_gone
         if twins and not made.is_repeat and not any(twin.is_repeat for twin in twins):
             self.broken("made-twice", f"{made} was made while there is {twins[0]}")
@@ -212,9 +227,13 @@ class Truth:
         ]
 
     def _check_targets(self, sent: Sent, lineage: Lineage | None) -> None:
-        for id_ in _ID.findall(sent.path):
+        ids = _ID.findall(sent.path)
+        text = f"{sent.path} {sent.body.decode(errors='replace')}"
+        if ids and any(id_ == ids[-1] and word in text for id_, word in self.quiet):
+            self.broken("reported-changed", f"{sent}: an external change of {ids[-1]} is reported or ignored")
+        for id_ in ids:
             target = self.resources.get(id_)
-            if target is None:
+            if target is None or id_ in self.revertible:
                 continue
             if lineage is None:
                 self.broken("write-for-nobody", f"{sent} for {sent.actor}, which is no object of ours")
@@ -222,12 +241,16 @@ class Truth:
                 self.broken("foreign-changed", f"{sent}: {target} is not {lineage}'s")
             elif sent.method == "DELETE" and target.lineage is lineage:
                 self._check_cause(sent, lineage, target)
+                self._check_unclaimed(sent, target)
 
     def _check_cause(self, sent: Sent, lineage: Lineage, target: Resource) -> None:
         """Require a cause for a deletion: the deletion of its object, an edit, or an older resource of its role.
 
         Any of the resources of a repeated request may stay: a late one may be older than the recorded one.
         """
+        if target.kind == "server_groups":
+            self._check_group_unused(sent, lineage, target)
+            return
         if lineage.is_deleted or lineage.is_edited or target.role is None:
             return
         others = [r for r in self.twins(target) if r.is_there()]
@@ -238,6 +261,16 @@ class Truth:
         if isinstance(sent.actor, Actor) and sent.actor.uid != lineage.uid:
             self.broken("foreign-changed", f"{sent}: {lineage} lives in {lineage.endpoint.name} by now")
 
+    def _check_group_unused(self, sent: Sent, lineage: Lineage, target: Resource) -> None:
+        """Require that no OpenStackServer names a server group that is deleted: its server would never be created."""
+        for server in lineage.endpoint.server.list(OPENSTACK_SERVER):
+            if (server["spec"].get("serverGroup") or {}).get("id") == target.id:
+                self.broken("group-in-use", f"{sent}: OpenStackServer {server['metadata']['name']} names {target}")
+
+    def _check_unclaimed(self, sent: Sent, target: Resource) -> None:
+        if claim := self.holder_of(self.floating_ips.get(target.id, {})):
+            self.broken("claimed-deleted", f"{sent}: {target} was deleted, claim {claim} has it")
+
     # -- at rest ----------------------------------------------------------------------------------------------------
 
     def check_roles(self) -> None:
@@ -247,7 +280,10 @@ class Truth:
             if resource.lineage is None or resource.role is None or not resource.is_there():
                 continue
             place = (id(resource.lineage), resource.kind, resource.role)
-            if place in seen and not _are_reported(resource.lineage, seen[place], resource):
+            is_excused = _is_spare(resource, seen.get(place)) or _are_reported(
+                resource.lineage, resource, seen.get(place)
+            )
+            if place in seen and not is_excused:
                 self.broken("two-of-a-role", f"{seen[place]} and {resource}")
             seen[place] = resource
 
@@ -255,20 +291,25 @@ class Truth:
         """Return whether a role has two resources at present."""
         return any(r.is_there() and any(twin.is_there() for twin in self.twins(r)) for r in self.resources.values())
 
+    def has_repeats(self, kind: str) -> bool:
+        """Return whether the network created a resource of a kind by sending a request twice."""
+        return any(r.is_repeat for r in self.resources.values() if r.kind == kind)
+
     def orphans(self, kind: str) -> list[Resource]:
         """Return the resources that the network created after the deletion of the object."""
         return [r for r in self.resources.values() if r.is_orphan and r.kind == kind and r.is_there()]
 
     def check_nothing_left(self) -> None:
         """Require that a lineage without object has no resources."""
-        gone = {id(lineage) for lineage in self.lineages.values() if lineage.is_gone and not lineage.is_lost}
+        judged = [each for each in self.lineages.values() if not each.is_lost and not each.is_keeping]
+        gone = {id(lineage) for lineage in judged if lineage.is_gone}
         left = [r for r in self.resources.values() if id(r.lineage) in gone and r.is_there() and not r.is_orphan]
         if left:
             self.broken("left-behind", ", ".join(map(str, left[:8])))
 
     def check_users(self) -> None:
         """Require that users' resources exist, unchanged unless a spec names them."""
-        lent = {id_ for lineage in self.lineages.values() for id_ in lineage.lent}
+        lent = {id_ for lineage in self.lineages.values() for id_ in (lineage.lent | lineage.left)}
         for resource in self.resources.values():
             is_users = resource.lineage is None and resource.kind in _LASTING and resource.id not in lent
             if is_users and resource.body() is None:
@@ -283,8 +324,10 @@ _LASTING: Final = frozenset(
 def _may_touch(sent: Sent, lineage: Lineage, target: Resource) -> bool:
     if target.lineage is lineage:
         return True
+    if target.lineage is None and sent.method == "DELETE":
+        return target.id in lineage.left and lineage.is_deleted
     if target.lineage is None:
-        return target.id in lineage.lent and sent.method != "DELETE"
+        return target.id in lineage.lent
     is_family = target.lineage.family == lineage.family
     is_member = "/pools/" in sent.path and target.kind in ("pools", "members")
     return is_family and (sent.method != "DELETE" or is_member)
@@ -300,6 +343,7 @@ def _located(cloud: Cloud, id_: str) -> tuple[str, str, dict[str, Any]] | None:
 def _role(body: dict[str, Any]) -> str | None:
     texts = [
         body.get("description"),
+        body.get("name"),
         *(body.get("tags") or ()),
         (body.get("metadata") or {}).get(names.VOLUME_STAMP_KEY),
     ]
@@ -312,9 +356,17 @@ def _family(key: Key, obj: dict[str, Any]) -> str:
     return str(labels.get(names.CLUSTER_NAME_LABEL, key.name))
 
 
-def _are_reported(lineage: Lineage, *resources: Resource) -> bool:
+def _is_spare(*resources: Resource | None) -> bool:
+    """Return whether the network created a floating IP of a pool twice: a later claim gets the second one."""
+    is_of_pool = all(
+        r is not None and r.lineage and r.lineage.key.kind == OPENSTACK_FLOATING_IP_POOL for r in resources
+    )
+    return is_of_pool and any(r is not None and r.is_repeat for r in resources)
+
+
+def _are_reported(lineage: Lineage, *resources: Resource | None) -> bool:
     """Return whether a condition of the object names resources as duplicates."""
     obj = lineage.endpoint.server.get(*lineage.key) or {}
     shown = find((obj.get("status") or {}).get("conditions") or (), "NamesUnique") or {}
-    is_told = all(resource.id in shown.get("message", "") for resource in resources)
+    is_told = all(each is not None and each.id in shown.get("message", "") for each in resources)
     return shown.get("reason") == "DuplicateResource" and is_told

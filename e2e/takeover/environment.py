@@ -22,6 +22,7 @@ from capo.local.rig import Rig
 from capo.local.testing import session_folder
 from capo.simulator.testing import Inventory, more_than
 from capo.version import VERSION
+from e2e.install.terminal import Terminal
 from e2e.takeover.cloud import CloudUnderTest
 from environments.api_server import NamespaceEnvironment
 from environments.manager_process import NotReachedError, wait_until
@@ -63,6 +64,12 @@ class TakeoverEnvironment(NamespaceEnvironment):
 
     def __post_init__(self) -> None:
         self.rig = self.clusterctl.rig
+
+    def shell(self) -> Terminal:
+        """Return a shell whose kubectl uses this management cluster; its files are kept."""
+        made = Terminal(self.rig, self.rig.layout.root / "operator", programs=["kubectl"])
+        made.checkout.mkdir(parents=True, exist_ok=True)
+        return made
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ _OUR_CONDITIONS: Final = frozenset(
         "BastionReady",
         "DependenciesResolved",
         "FailureDomainsReady",
+        "LeftoversGone",
         "LoadBalancerReady",
         "MachinesGone",
         "Paused",

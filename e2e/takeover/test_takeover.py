@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -28,6 +29,8 @@ CREATED_BY = f"Created by cluster-api-provider-openstack cluster {CRN}"
 BALANCER = f"k8s-clusterapi-cluster-{CRN}-kubeapi"
 OLD_KINDS = ("openstackmachines", "openstackmachinetemplates")
 """Kinds whose objects are stored in v1beta1 when they are taken over."""
+WRITERS: Final = ("core", "controlplane")
+"""Managers of Cluster API that write to our objects, which would store them in another version."""
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,8 @@ def hand_to_the_go_provider(place: TakeoverEnvironment) -> None:
     installed.start(rig)  # for conversion: it waits for the lease
     if place.cloud.has_second_cluster:
         place.forget_second_cluster()
+    for name in WRITERS:
+        rig.stop(name)
     go_provider.install_definitions(rig, storage=go_provider.OLD)
     for path in place.ours():
         if path.split("/")[6] in OLD_KINDS:
@@ -78,6 +83,8 @@ def ids(place: TakeoverEnvironment) -> dict[str, set[str]]:
 def taken(place: TakeoverEnvironment, ids: dict[str, set[str]]) -> TakeoverEnvironment:
     """Return the management cluster after clusterctl upgraded it to this provider and all objects are recorded."""
     assert ids
+    for name in WRITERS:
+        place.rig.restart(name)
     with place.counted("takeover"):
         installed.upgrade(place.clusterctl)
         installed.start(place.rig)

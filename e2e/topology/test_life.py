@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.topology, pytest.mark.timeout
 PLAIN, MANAGED = "plain", "managed"
 SECOND_CLASS = "second"
 UNHEALTHY_S: Final = 30
-"""Longer than the creation of a machine, to which the check applies, too."""
+"""The check applies to a machine that is being created, too, and replaces it unless the check is removed before."""
 
 
 LATE_S: Final = 75.0
@@ -102,6 +102,16 @@ class TopologyEnvironment:
         topology = self.objects.get("clusters", MANAGED)["spec"]["topology"]
         self.objects.patch("clusters", MANAGED, {"spec": {"topology": {**topology, **fields}}})
 
+    def edit_worker_flavor(self, name: str) -> None:
+        """Replace the variable with the flavor of workers."""
+        variables = [{**v, "value": name} if v["name"] == "workerFlavor" else v for v in self.spec()["variables"]]
+        self.edit_topology(variables=variables)
+
+    def described(self) -> str:
+        """Return what clusterctl describes of the managed cluster, with the conditions of its objects."""
+        options = (f"--namespace={NAMESPACE}", "--show-conditions=OpenStackCluster", "--echo")
+        return self.base.clusterctl("describe", "cluster", MANAGED, *options)
+
     def spec(self) -> Json:
         """Return the topology of the managed cluster."""
         found: Json = self.objects.get("clusters", MANAGED)["spec"]["topology"]
@@ -143,11 +153,25 @@ def test_another_flavor_of_the_workers_replaces_the_workers_alone(topology: Topo
     wanted = topology.base.clusterctl.variables["OPENSTACK_CONTROL_PLANE_MACHINE_FLAVOR"]
     assert topology.flavors(workers) != {wanted}
 
-    variables = [{**v, "value": wanted} if v["name"] == "workerFlavor" else v for v in topology.spec()["variables"]]
-    topology.edit_topology(variables=variables)
+    topology.edit_worker_flavor(wanted)
 
     assert topology.flavors(topology.wait_for_others(workers, control_plane=False)) == {wanted}
     assert topology.machines(control_plane=True).keys() == control_planes.keys()
+
+
+def test_clusterctl_describe_shows_that_a_flavor_does_not_exist_until_it_is_replaced(
+    topology: TopologyEnvironment,
+) -> None:
+    workers = topology.machines(control_plane=False)
+    (before,) = topology.flavors(workers)
+
+    topology.edit_worker_flavor("misspelled")
+    topology.base.wait_until("the flavor is named", lambda: "no flavor is named misspelled" in topology.described())
+    topology.edit_worker_flavor(before)
+    topology.base.wait_until("it is no longer", lambda: "MachineTemplatesReady" not in topology.described())
+    topology.base.wait_until(
+        "the workers are the same", lambda: topology.machines(control_plane=False).keys() == workers.keys()
+    )
 
 
 def test_another_version_replaces_the_control_plane_first_and_then_the_workers(
@@ -211,6 +235,12 @@ def test_a_worker_whose_server_vanished_is_replaced_by_the_health_check_of_the_t
     with client.session:
         client.ask("DELETE", f"/compute/v2.1/servers/{server_id(machine)}")
 
+    def is_deleted() -> bool:
+        found = topology.objects.find("machines", name)
+        return not found or "deletionTimestamp" in found["metadata"]
+
+    topology.base.wait_until("its machine is deleted", is_deleted)
+    topology.edit_topology(workers={"machineDeployments": [deployment]})
     topology.wait_for_others({name: machine}, control_plane=False)
 
 

@@ -223,6 +223,8 @@ class UpgradeEnvironment(CrashEnvironment):
         metadata, status = obj["metadata"], dict(obj.get("status") or {})
         # The released version shows it during a takeover, and it stays until each kind was listed again.
         status["conditions"] = [c for c in status.get("conditions") or () if c["reason"] != "NamesTaken"]
+        if settings := status.get("loadBalancerSettings"):  # by ids, which differ
+            status["loadBalancerSettings"] = sorted(settings, key=lambda each: sorted(each["settings"]))
         shown = {
             "status": status,
             "generation": metadata["generation"],

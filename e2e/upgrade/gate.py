@@ -19,11 +19,7 @@ PARTS: Final = 4
 
 def listed(undisturbed: References) -> list[Point] | None:
     """Return the points to run, None for all of them; bring the list up to date first where that is wanted."""
-    if sampling.is_writing():
-        points = updated(map(Point.of, sampling.read(FOLDER)), undisturbed)
-        (FOLDER / sampling.LIST).write_text("".join(f"{point}\n" for point in points), encoding="utf-8")
-    names = sampling.listed(FOLDER)
-    return None if names is None else list(map(Point.of, names))
+    return sampling.listed(FOLDER, Point.of, lambda points: updated(points, undisturbed))
 
 
 def updated(points: Iterable[Point], undisturbed: References) -> list[Point]:

@@ -61,7 +61,7 @@ class Part:
 
 LANES: Final[Sequence[Sequence[Part]]] = (
     (Part("check", ("check",)),),
-    (Part("unit", ("test-unit",), niceness=10),),
+    (Part("unit", ("test-unit",), niceness=5),),
     (
         Part("build", ("build",), has_tests=False),
         Part("integration", ("test-integration",), needs=("build",)),

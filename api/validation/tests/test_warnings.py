@@ -66,6 +66,18 @@ CASES = [
         id="CIDRs with ovn",
     ),
     pytest.param(
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"provider": "ovn", "availabilityZone": "az1"}}},
+        "apiServer.managedLoadBalancer.availabilityZone",
+        "ovn has none",
+        id="zone with ovn",
+    ),
+    pytest.param(
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"provider": "ovn", "flavor": "big"}}},
+        "apiServer.managedLoadBalancer.flavor",
+        "ovn has none",
+        id="flavor with ovn",
+    ),
+    pytest.param(
         NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}] * 2} | NETWORK}},
         "apiServer.managedLoadBalancer.subnets",
         "only the first entry is used",
@@ -76,6 +88,12 @@ CASES = [
         "apiServer.managedLoadBalancer.allowedCIDRs[1]",
         '"10.0.0.0/99" is not an address or CIDR',
         id="CIDR",
+    ),
+    pytest.param(
+        NETWORK | {"managedSecurityGroups": {"nodePortAllowedCIDRs": ["0.0.0.0/0", "everyone"]}},
+        "managedSecurityGroups.nodePortAllowedCIDRs[1]",
+        '"everyone" is not an address or CIDR',
+        id="client of node ports",
     ),
     pytest.param(
         {"managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["dns"]}]},
@@ -224,3 +242,13 @@ def test_what_is_well_is_not_warned_about(spec: Json) -> None:
 @pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": []}])
 def test_an_object_without_spec_has_no_warnings(kind: str, obj: Json) -> None:
     assert [text for text in validation.warnings_of(kind, obj) if "no " not in text] == []
+
+
+@pytest.mark.parametrize("kind", ["OpenStackMachine", "OpenStackMachineTemplate", "OpenStackServer"])
+def test_a_build_timeout_that_is_no_duration_is_warned_about(kind: str) -> None:
+    metadata = {"annotations": {"infrastructure.cluster.x-k8s.io/server-build-timeout": "soon"}}
+
+    assert validation.warnings_of(kind, {"metadata": metadata})[-1] == (
+        "annotation infrastructure.cluster.x-k8s.io/server-build-timeout: 'soon' is not a duration such as 45m, "
+        "up to 168h: it has no effect"
+    )

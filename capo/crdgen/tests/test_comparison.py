@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from capo.crdgen import definitions
-from capo.crdgen.additions import ADDITIONS, CLEARER, LIMITS, RULES
+from capo.crdgen.additions import ADDITIONS, CLEARER, FIELDS, LIMITS, RULES
 from capo.crdgen.tests import comparison, go_provider
 from capo.crdgen.tests.comparison import Difference
 
@@ -90,12 +90,36 @@ def test_the_schema_is_the_go_providers_but_for_the_additions(definition: defini
     listed = {(a.version, a.path) for a in ADDITIONS if a.kind == definition.kind}
 
     found = [d for d in comparison.differences(theirs, ours) if not is_known_rule(d) and d != CONVERSION]
+    found = [d for d in found if field_of(d) is None and not has_more_columns(d)]
     # A status that the Go provider does not have at all has its subresource.
     found = [d for d in found if not ((d.version, "status") in listed and d.keyword == "subresources")]
 
     assert [d for d in found if (d.version, d.path) not in listed or d.theirs is not None] == []
     assert listed == {(d.version, d.path) for d in found}
     assert comparison.missing_versions(theirs, ours) == set()
+
+
+def has_more_columns(difference: Difference) -> bool:
+    """Return whether the columns of ``kubectl get`` begin with the Go provider's; ours follow."""
+    theirs, ours = difference.theirs or [], difference.ours or []
+    return difference.keyword == "additionalPrinterColumns" and ours[: len(theirs)] == theirs
+
+
+def field_of(difference: Difference) -> str | None:
+    """Return the listed place of an optional field of a spec; None if it is not listed."""
+    is_added = difference.keyword == "" and difference.theirs is None and difference.path.startswith("spec.")
+    if not is_added or "default" in difference.ours:
+        return None
+    return next((field.place for field in FIELDS if is_at(difference.path, field.place)), None)
+
+
+def test_every_field_that_is_listed_is_in_a_schema_and_optional() -> None:
+    pairs = [(go_provider.crd(d.kind), definitions.manifest(d)) for d in definitions.DEFINITIONS]
+    found = [d for pair in pairs for d in comparison.differences(*pair)]
+
+    assert {place for d in found if (place := field_of(d))} == {field.place for field in FIELDS}
+    # A required field is a difference of its parent.
+    assert [d for d in found if d.keyword == "required"] == []
 
 
 def is_known_rule(difference: Difference) -> bool:
@@ -125,9 +149,17 @@ def is_clearer_rule(difference: Difference) -> bool:
 
 def is_added_rule(difference: Difference) -> bool:
     """Return whether the schema is stricter in one of the listed ways."""
-    if difference.keyword != "x-kubernetes-validations" or difference.theirs is not None:
-        return False
-    return all(is_listed(difference.path, rule["message"]) for rule in difference.ours)
+    added = added_rules(difference)
+    return bool(added) and all(is_listed(difference.path, rule["message"]) for rule in added)
+
+
+def added_rules(difference: Difference) -> list[Any]:
+    """Return the rules that are added to the Go provider's; none if one of its rules is missing or different."""
+    if difference.keyword != "x-kubernetes-validations":
+        return []
+    theirs = {rule["message"] for rule in difference.theirs or ()}
+    added = [rule for rule in difference.ours or () if rule["message"] not in theirs]
+    return added if len(added) + len(theirs) == len(difference.ours or ()) else []
 
 
 def is_listed(path: str, message: str) -> bool:
@@ -138,7 +170,7 @@ def test_every_rule_that_is_listed_is_in_a_schema() -> None:
     pairs = ((go_provider.crd(d.kind), definitions.manifest(d)) for d in definitions.DEFINITIONS)
     found = [d for pair in pairs for d in comparison.differences(*pair) if is_added_rule(d)]
 
-    assert {rule["message"] for d in found for rule in d.ours} == {rule.message for rule in RULES}
+    assert {rule["message"] for d in found for rule in added_rules(d)} == {rule.message for rule in RULES}
 
 
 def test_every_rule_that_says_more_is_in_a_schema() -> None:
@@ -179,5 +211,7 @@ def test_the_page_lists_the_rules() -> None:
     rows = [f"| `{r.place}` | {r.message} | {r.instead_of} |" for r in RULES]
     rows += [f"| `{r.place}` | {r.message} | {r.reason} |" for r in CLEARER]
     rows += [f"| {', '.join(f'`{place}`' for place in r.places)} | {r.most} | {r.reason} |" for r in LIMITS]
+
+    rows = [f"| `{f.place}` | {f.purpose} | {f.when_pruned} |" for f in FIELDS] + rows
 
     assert [line for line in PAGE.read_text().splitlines() if line.startswith("| `")] == rows

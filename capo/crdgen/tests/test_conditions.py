@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from api import documented
 from api.v1beta2.conditions import ConditionType, Reason
 from capo import errors
-from capo.crdgen import reference
 
 pytestmark = pytest.mark.lint
 
@@ -58,7 +58,7 @@ def test_the_reason_of_every_error_is_in_the_closed_list() -> None:
 
 @pytest.mark.parametrize("members", [ConditionType, Reason])
 def test_every_member_has_one_line_of_meaning(members: type[StrEnum]) -> None:
-    meanings = reference.meanings(members)
+    meanings = documented.meanings(members)
 
     assert meanings.keys() == set(members.__members__)
     assert [text for text in meanings.values() if not text.endswith(".")] == []

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from capo.engine.manager import SystemClock
+from capo.clock import SystemClock
 
 
 @pytest.mark.parametrize("by_s", [-3600.0, 3600.0], ids=["set back", "set forward"])

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from capo.engine import conditions
+from capo.engine import conditions, overall
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Done, Failed, NotNeeded, NotObserved, Plan, Result, Step, Wait, nothing
-from capo.errors import QuotaExceededError
+from capo.errors import BlockedError, CapoError, QuotaExceededError
 
 FAULT = QuotaExceededError("Quota exceeded for cores", request_id="req-1", status=403)
 PLAN: Plan[object] = Plan(
@@ -33,6 +33,7 @@ def results(network: Result, volumes: Result = DONE, bastion: Result = DONE) -> 
         pytest.param(Wait("Building", "soon"), ("False", "Building"), id="wait"),
         pytest.param(Wait("Odd", "?", status="Unknown"), ("Unknown", "Odd"), id="unknown"),
         pytest.param(Failed(FAULT), ("False", "NetworkCreateFailed"), id="failed-with-the-go-providers-reason"),
+        pytest.param(Failed(BlockedError("in use")), ("False", "DeletionBlocked"), id="blocked-deletion-with-its-own"),
         pytest.param(Blocked("X"), None, id="held-says-nothing-new"),
         pytest.param(NotObserved(), None, id="unseen-says-nothing-new"),
         pytest.param(NotNeeded(), None, id="not-needed"),
@@ -124,6 +125,20 @@ def test_what_is_removed_is_not_shown_as_true() -> None:
     shown = conditions.from_removal(plan, {"GoneReady": Done(), "LeavingReady": Wait("Deleting", "on its way")})
 
     assert [(c.type, c.status, c.reason) for c in shown] == [("LeavingReady", "False", "Deleting")]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        pytest.param(BlockedError("in use by port p"), "DeletionBlocked", id="blocked"),
+        pytest.param(FAULT, "OpenStackError", id="failed"),
+    ],
+)
+def test_ready_of_a_deletion_names_what_blocks_it(error: CapoError, reason: str) -> None:
+    ready = overall.deleting(PLAN, results(Failed(error)))
+
+    assert ready is not None
+    assert (ready.status, ready.reason, ready.message) == ("False", reason, error.sentence)
 
 
 def test_no_secret_and_no_text_without_end_is_in_a_condition() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo.engine.contention import CEILING_S, Contention
+from capo.engine.contention import CEILING_S, REMEMBERED, Contention
 from capo.engine.tests.builders import FakeClock, key
 
 KEY = key("a")
@@ -91,3 +91,13 @@ def test_the_time_of_a_transition_alone_makes_no_other_status(contention: Conten
     write(contention, THEIRS, later)
 
     assert write(contention, THEIRS, OURS) > 0
+
+
+def test_a_status_that_was_written_long_ago_counts_as_new(contention: Contention) -> None:
+    write(contention, THEIRS, OURS)
+    assert write(contention, THEIRS, OURS) > 0
+
+    for number in range(REMEMBERED):
+        write(contention, THEIRS, {**OURS, "instanceState": str(number)})
+
+    assert write(contention, THEIRS, OURS) == 0

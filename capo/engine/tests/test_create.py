@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
-from capo.engine.create import CreateProtocol, deletion_window_left_s
+from capo.engine.create import AHEAD_S, CreateProtocol, Hold, deletion_window_left_s
 from capo.engine.seen import Seen
 from capo.engine.steps import Create, Wait
 from capo.engine.tests.fake_kube import FakeClock
@@ -22,6 +23,14 @@ class Sight:
         self.learned: list[tuple[str, str]] = []
         self.written: list[str] = []
         self.looked_for_twins: list[str] = []
+        self.held: Hold | None = None
+        self.settled: list[tuple[str, CapoError | None]] = []
+
+    def hold(self, create: Create) -> Hold | None:
+        return self.held
+
+    def settle(self, create: Create, error: CapoError | None) -> None:
+        self.settled.append((create.kind, error))
 
     def upsert(self, kind: str, body: Mapping[str, Any]) -> None:
         self.learned.append((kind, body["id"]))
@@ -42,12 +51,15 @@ class CreateEnvironment:
         self.stored: dict[str, Any] = stored or {}
         self.reports: list[object] = []
         self.seen = Seen()
+        self.saves = 0
+        self.is_saved = True
 
     def protocol(self) -> CreateProtocol:
         obj = {"metadata": {"uid": "1"}, "status": {"resources": self.stored}}
         ledger = self.seen.ledger(KEY, obj, now_s=self.clock.now(), window_s=WINDOW_S)
 
         def save() -> None:
+            self.saves += 1
             self.stored = dict(ledger.to_status())
 
         return CreateProtocol(
@@ -58,6 +70,7 @@ class CreateEnvironment:
             self.clock.now(),
             WINDOW_S,
             lambda _, outcome: self.reports.append(outcome),
+            lambda: self.is_saved,
         )
 
     def end(self, protocol: CreateProtocol) -> None:
@@ -74,6 +87,10 @@ def refuse(error: Exception) -> Create:
         raise error
 
     return Create("port", ("port-0",), call)
+
+
+def accept(resource_id: str) -> Create:
+    return Create("port", ("port-0",), lambda: {"port-0": {"id": resource_id}})
 
 
 def lose_the_answer(world: CreateEnvironment) -> None:
@@ -119,6 +136,18 @@ def test_an_answer_that_never_came_leaves_the_intent_and_demands_a_look() -> Non
 
     assert list(protocol.ledger.pending) == ["port-0"]
     assert world.cache_writer.written == ["port"]
+
+
+def test_a_lost_answer_is_counted_and_a_refusal_is_not() -> None:
+    def counted() -> float:
+        return REGISTRY.get_sample_value("capo_ambiguous_creates_total", {"resource": "port"}) or 0.0
+
+    before = counted()
+    for error in (AmbiguousAnswerError("cut"), ForbiddenError("no")):
+        with pytest.raises(CapoError):
+            CreateEnvironment().protocol().carry_out(refuse(error))
+
+    assert counted() == before + 1
 
 
 def test_the_window_begins_when_the_answer_is_lost_and_not_when_the_call_began() -> None:
@@ -232,3 +261,118 @@ def test_an_intent_that_could_not_be_stored_leaves_the_one_before_with_what_was_
 
     assert protocol.ledger.pending == before
     assert protocol.ledger.pending["port-0"].since_s == before["port-0"].since_s
+
+
+@dataclass(frozen=True)
+class FullQuota:
+    message: str = "quota of ports exhausted"
+    after_s: float = 60.0
+
+
+def test_a_create_that_waits_for_a_quota_stores_no_intent_and_sends_nothing() -> None:
+    world = CreateEnvironment()
+    world.cache_writer.held = FullQuota()
+    told: list[tuple[str, str]] = []
+    create = replace(accept("a"), note_hold=lambda reason, message: told.append((reason, message)))
+
+    outcome = world.protocol().carry_out(create)
+
+    assert outcome == Wait("QuotaExceeded", "quota of ports exhausted", after_s=60.0)
+    assert told == [("QuotaExceeded", "quota of ports exhausted")]
+    assert world.stored == {}
+    assert world.cache_writer.settled == []
+    assert world.reports == []
+
+
+@pytest.mark.parametrize("error", [AmbiguousAnswerError("cut"), ForbiddenError("no")])
+def test_the_end_of_a_create_is_settled_once(error: CapoError) -> None:
+    world, failing = CreateEnvironment(), CreateEnvironment()
+
+    world.protocol().carry_out(accept("a"))
+    with pytest.raises(type(error)):
+        failing.protocol().carry_out(refuse(error))
+
+    assert world.cache_writer.settled == [("port", None)]
+    assert failing.cache_writer.settled == [("port", error)]
+
+
+SERVER_LATER = (("server", "server"),)
+
+
+def port_and_server(world: CreateEnvironment, *, pause_s: float = 0.0) -> list[list[str]]:
+    """Create a port, then the server whose intent was stored with the port's; return what was pending at each call."""
+    pending: list[list[str]] = []
+
+    def made(role: str) -> Mapping[str, Mapping[str, Any]]:
+        pending.append(world.pending())
+        return {role: {"id": role}}
+
+    protocol = world.protocol()
+    protocol.carry_out(Create("port", ("port-0",), lambda: made("port-0"), next=SERVER_LATER))
+    world.clock.advance(pause_s)
+    protocol.carry_out(Create("server", ("server",), lambda: made("server")))
+    world.end(protocol)
+    return pending
+
+
+def test_intents_of_one_reconcile_are_stored_in_one_write() -> None:
+    world = CreateEnvironment()
+
+    assert port_and_server(world) == [["port-0", "server"], ["port-0", "server"]]
+    assert world.saves == 1 + 1  # the end of the reconcile
+    assert world.pending() == []
+
+
+def test_an_intent_that_was_stored_ahead_too_long_ago_is_stored_again() -> None:
+    world = CreateEnvironment()
+
+    assert port_and_server(world, pause_s=AHEAD_S + 0.1) == [["port-0", "server"], ["server"]]
+    assert world.saves == 2 + 1
+
+
+def test_an_intent_that_was_stored_ahead_is_stored_again_with_what_must_be_stored_before_the_create() -> None:
+    world = CreateEnvironment()
+    world.is_saved = False
+
+    assert port_and_server(world) == [["port-0", "server"], ["server"]]
+
+
+def test_to_another_process_an_intent_that_was_stored_ahead_may_have_been_sent() -> None:
+    world = CreateEnvironment()
+    protocol = world.protocol()
+    protocol.carry_out(Create("port", ("port-0",), lambda: {"port-0": {"id": "a"}}, next=SERVER_LATER))
+
+    world.seen = Seen()
+    outcome = world.protocol().carry_out(Create("server", ("server",), dict))
+
+    assert isinstance(outcome, Wait)
+    assert outcome.after_s == WINDOW_S
+
+
+def test_an_unanswered_create_keeps_its_own_intent_when_others_are_stored_with_one_that_follows() -> None:
+    world = CreateEnvironment()
+    protocol = world.protocol()
+    with pytest.raises(AmbiguousAnswerError):
+        protocol.carry_out(replace(refuse(AmbiguousAnswerError("cut")), kind="server", roles=("server",)))
+    lost = protocol.ledger.pending["server"]
+    world.clock.advance(30.0)
+
+    protocol.carry_out(Create("port", ("port-0",), lambda: {"port-0": {"id": "a"}}, next=SERVER_LATER))
+
+    assert protocol.ledger.pending["server"] == lost
+    assert protocol.ledger.ahead == {}
+
+
+def test_intents_that_could_not_be_stored_are_not_stored_ahead() -> None:
+    world = CreateEnvironment()
+    protocol = world.protocol()
+
+    def fail() -> None:
+        raise ConnectionError
+
+    failing = replace(protocol, save=fail)
+
+    with pytest.raises(ConnectionError):
+        failing.carry_out(Create("port", ("port-0",), dict, next=SERVER_LATER))
+
+    assert protocol.ledger.pending == protocol.ledger.ahead == {}

@@ -248,6 +248,21 @@ def test_the_lease_is_given_back_to_an_api_server_that_takes_its_time(api: FakeA
     assert lease["spec"]["holderIdentity"] == ""
 
 
+@pytest.mark.parametrize(("more", "limit_s"), [({}, 30.0), ({"lease_name": "shard-a", "watch_filter": "a"}, 15.0)])
+def test_calls_of_the_election_are_shorter_where_the_common_lease_is_shared(
+    api: FakeApiServer, more: dict[str, Any], limit_s: float
+) -> None:
+    replica = Replica(api, leader_elect=True, **more)
+
+    async def scenario() -> None:
+        await settled(lambda: replica.deps)
+
+    play(replica, scenario=scenario)
+
+    assert replica.manager._lease
+    assert replica.manager._lease.kube._transport._timeouts.total_s == limit_s
+
+
 def test_a_lost_lease_ends_the_process_and_nothing_is_written_after_it(api: FakeApiServer) -> None:
     replica = Replica(api, leader_elect=True, lease_duration_s=0.6, renew_deadline_s=0.4)
 
@@ -321,6 +336,21 @@ def test_every_sync_period_everything_is_looked_at_again(api: FakeApiServer) -> 
 
     async def scenario() -> None:
         await settled(lambda: len(replica.passes) >= 4)
+
+    play(replica, scenario=scenario)
+
+
+def test_everything_is_looked_at_again_although_a_kind_cannot_be_listed(api: FakeApiServer) -> None:
+    api.put(OPENSTACK_SERVER, an_object("s"))
+    replica = Replica(api, sync_period_s=0.1)
+
+    async def scenario() -> None:
+        await settled(lambda: replica.passes)
+        api.forbids = lambda _method, path: "its webhook is broken" if path.endswith("/clusters") else ""
+        api.requests.clear()
+        await settled(lambda: any(path.endswith("/clusters") for _, path in api.requests))
+        begun = len(replica.passes)
+        await settled(lambda: len(replica.passes) >= begun + 3)
 
     play(replica, scenario=scenario)
 

@@ -12,6 +12,7 @@ import pytest
 from capo.crdgen import files
 from capo.engine.migration import OBSERVED_GENERATION, Migration, MigrationError
 from capo.engine.tests.builders import eventually
+from capo.flag_values import CLEANUP_MANAGED_FIELDS, STORAGE_VERSION_MIGRATION
 from capo.json_types import Json
 from capo.kube import config
 from capo.kube.client import Kube
@@ -19,7 +20,6 @@ from capo.kube.errors import Invalid
 from capo.kube.kinds import CRD, OPENSTACK_CLUSTER_TEMPLATE, OPENSTACK_SERVER, Kind
 from capo.local.rig import Rig
 from capo.local.testing import in_etcd, running_rig
-from capo.settings import CLEANUP_MANAGED_FIELDS, STORAGE_VERSION_MIGRATION
 
 pytestmark = pytest.mark.integration
 

@@ -47,6 +47,17 @@ def test_a_key_added_many_times_is_taken_once(queue: WorkQueue) -> None:
     assert (taken(queue), taken(queue)) == ("a", None)
 
 
+def test_a_taken_key_has_waited_since_it_was_due(queue: WorkQueue, clock: FakeClock) -> None:
+    queue.add(key("added"))
+    queue.add_after(key("delayed"), 10)
+    clock.advance(12)
+    queue.add(key("added"))
+
+    waited = {found.key.name: found.waited_s for found in (queue.take(), queue.take()) if found}
+
+    assert waited == {"added": 12, "delayed": 2}
+
+
 def test_a_key_in_a_pass_is_not_taken_again_before_the_pass_ends(queue: WorkQueue) -> None:
     queue.add(key("a"))
     taken(queue)

@@ -44,6 +44,23 @@ class RouterEnvironment:
         return found
 
 
+def test_a_route_that_is_not_filtered_wakes_objects_without_the_label() -> None:
+    def wake(*, is_filtered: bool) -> list[str]:
+        async def body() -> list[str]:
+            store, queue = Store(), WorkQueue(clock=FakeClock())
+            routes = [Route(OPENSTACK_SERVER, owner_machine, is_filtered=is_filtered)]
+            machine = FakeController(kind=OPENSTACK_MACHINE, name="openstackmachine", routes=routes)
+            Router(store, [(machine, queue)], asyncio.get_running_loop(), accepts=object_filter("", "blue"))
+            store.apply(OPENSTACK_MACHINE, "ADDED", an_object("m"))
+            store.apply(OPENSTACK_SERVER, "ADDED", an_object("s", ownerReferences=owned_by("m")))
+            await asyncio.sleep(0)
+            return [taken.key.name] if (taken := queue.take()) else []
+
+        return asyncio.run(body())
+
+    assert (wake(is_filtered=True), wake(is_filtered=False)) == ([], ["m"])
+
+
 def in_world(
     scenario: Callable[[RouterEnvironment], object], *, accepts: Callable[[Any], bool] = lambda _obj: True
 ) -> tuple[RouterEnvironment, list[str]]:
@@ -196,6 +213,29 @@ def test_objects_that_are_not_our_business_are_left_alone() -> None:
     _, ready = in_world(scenario, accepts=object_filter("", "x"))
 
     assert ready == ["OpenStackServer/mine"]
+
+
+@pytest.mark.parametrize("is_own_write", [False, True])
+def test_an_object_that_is_given_to_another_manager_is_woken_once_more_to_be_forgotten(*, is_own_write: bool) -> None:
+    label = "cluster.x-k8s.io/watch-filter"
+
+    async def body() -> list[list[str]]:
+        world = RouterEnvironment(asyncio.get_running_loop(), object_filter("", "x"))
+        found = []
+        for version, value in enumerate(("x", "y", "y"), start=1):
+            obj = an_object("s", uid="u", version=version, labels={label: value})
+            if is_own_write:
+                world.store.apply_own(OPENSTACK_SERVER, obj)
+            else:
+                world.store.apply(OPENSTACK_SERVER, "MODIFIED", obj)
+            await asyncio.sleep(0)
+            found.append(world.ready())
+        return found
+
+    given, taken, changed = asyncio.run(body())
+
+    assert given == ([] if is_own_write else ["OpenStackServer/s"])
+    assert (taken, changed) == (["OpenStackServer/s"], [])
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from capo import names
 from capo.engine.tests.toy import KEY, KIND, ToyEnvironment
 from capo.errors import QuotaExceededError
 from capo.kube.errors import Conflict
 from capo.kube.kinds import Key
+from capo.settings import Settings
 
 
 @pytest.mark.parametrize("fault", [None, QuotaExceededError("none left")], ids=["made", "nothing made"])
@@ -49,6 +51,38 @@ def test_of_two_managers_in_the_middle_of_a_create_one_makes_it(world: ToyEnviro
     assert [record["id"] for record in world.obj["status"]["resources"]["records"]] == ["id-1"]
 
 
+def relabelled(value: str) -> dict[str, Any]:
+    return {"metadata": {"labels": {names.WATCH_FILTER_LABEL: value}}}
+
+
+def test_a_queued_object_that_was_given_to_another_manager_is_left_alone(world: ToyEnvironment) -> None:
+    world.kube.edit(*KEY, relabelled("here"))
+    world.start(Settings(watch_filter="here"))
+    world.kube.edit(*KEY, relabelled("elsewhere"))
+
+    world.reconcile()
+
+    assert world.kube.writes == []
+    assert not world.cloud.things
+
+
+def test_an_object_that_is_given_to_another_manager_during_a_pass_gets_nothing_created(world: ToyEnvironment) -> None:
+    world.kube.edit(*KEY, relabelled("here"))
+    world.start(Settings(watch_filter="here"))
+
+    def meanwhile(verb: str, key: Key, _body: Mapping[str, Any]) -> None:
+        if verb == "patch/status":  # the intent, before the create
+            world.kube.edit(*key, relabelled("elsewhere"))
+
+    world.kube.before_write = meanwhile
+    result = world.reconcile()
+    again = world.manager.reconcile(KEY)
+
+    assert not world.cloud.things
+    assert "status" not in world.obj
+    assert (result.requeue_after_s, again.requeue_after_s) == (None, None)
+
+
 def test_an_edit_during_a_pass_is_not_reported_as_observed_and_gets_a_pass_of_its_own(world: ToyEnvironment) -> None:
     world.reconcile()
     edits = [{"spec": {"note": "second"}}]
@@ -68,3 +102,28 @@ def test_an_edit_during_a_pass_is_not_reported_as_observed_and_gets_a_pass_of_it
     assert during.requeue_after_s == 0.0
     assert after.requeue_after_s != 0.0
     assert {c["observedGeneration"] for c in world.obj["status"]["conditions"]} == {world.obj["metadata"]["generation"]}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"annotations": {names.PAUSED_ANNOTATION: ""}},
+        {"labels": {names.CLUSTER_NAME_LABEL: "mine"}},
+        {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "1"}]},
+    ],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_an_edit_of_metadata_during_a_pass_gets_a_pass_of_its_own(world: ToyEnvironment, edit: dict[str, Any]) -> None:
+    edits = [edit]
+
+    def meanwhile(verb: str, key: Key, _body: Mapping[str, Any]) -> None:
+        if verb == "patch/status" and edits:  # the answer to the reconcile's own write is what the store gets of it
+            world.kube.edit(*key, {"metadata": edits.pop()})
+
+    world.kube.before_write = meanwhile
+    during = world.reconcile()
+    after = world.reconcile()
+
+    assert not edits
+    assert during.requeue_after_s == 0.0
+    assert after.requeue_after_s != 0.0

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from capo.engine.store import Change, Store
+import pytest
+
+from capo.compact import NotKeptError
+from capo.engine.store import LAST_APPLIED, Change, Store
 from capo.engine.tests.builders import an_object, key
 from capo.kube.client import Snapshot
-from capo.kube.kinds import MACHINE_DEPLOYMENT, OPENSTACK_MACHINE, OPENSTACK_SERVER
+from capo.kube.kinds import MACHINE, MACHINE_DEPLOYMENT, OPENSTACK_MACHINE, OPENSTACK_SERVER
 
 
 def changes_of(store: Store) -> list[Change]:
@@ -198,8 +201,10 @@ def test_of_kinds_that_only_refer_to_others_the_reference_alone_is_kept() -> Non
 
     (kept,) = store.list(MACHINE_DEPLOYMENT)
     assert kept["spec"] == {"template": {"spec": {"infrastructureRef": ref}}}
-    assert "status" not in kept
-    assert "annotations" not in kept["metadata"]
+    with pytest.raises(NotKeptError):
+        kept.get("status")
+    with pytest.raises(NotKeptError):
+        kept["metadata"].get("annotations")
     assert kept["metadata"]["generation"] == 4
     assert store.by_label(MACHINE_DEPLOYMENT, "default", "cluster.x-k8s.io/cluster-name", "c") == [kept]
     assert store.apply(MACHINE_DEPLOYMENT, None, obj) is None  # the same object, listed
@@ -212,4 +217,55 @@ def test_a_restored_state_keeps_as_little_of_these_kinds() -> None:
     store.reset(MACHINE_DEPLOYMENT, Snapshot([obj], "5"), namespace=None)
 
     (kept,) = store.list(MACHINE_DEPLOYMENT)
-    assert "spec" not in kept
+    assert kept["spec"] == {}
+
+
+def test_what_is_not_kept_of_a_machine_cannot_be_taken_for_absent() -> None:
+    store = Store()
+    seen = changes_of(store)
+    obj = an_object("m", uid="u", version=3) | {
+        "spec": {"bootstrap": {"dataSecretName": "b", "configRef": {"name": "c"}}, "version": "v1.36.3"},
+        "status": {"phase": "Running"},
+    }
+
+    store.apply(MACHINE, "ADDED", obj)
+
+    for kept in (*store.list(MACHINE), seen[0].obj):
+        assert kept["spec"]["bootstrap"].get("dataSecretName") == "b"
+        assert kept["spec"].get("failureDomain") is None
+        for read in (lambda at: at.get("status"), lambda at: at["spec"]["version"], lambda at: "phase" in at["status"]):
+            with pytest.raises(NotKeptError):
+                read(kept)
+
+
+def test_a_change_of_what_is_not_kept_is_news_all_the_same() -> None:
+    store = Store()
+    store.apply(MACHINE, "ADDED", an_object("m", uid="u", version=3) | {"status": {"phase": "Provisioning"}})
+    seen = changes_of(store)
+
+    assert store.apply(MACHINE, "MODIFIED", an_object("m", uid="u", version=4) | {"status": {"phase": "Running"}})
+
+    assert [change.version for change in seen] == ["4"]
+
+
+def test_of_an_object_of_ours_all_is_kept_but_what_writers_note_for_themselves() -> None:
+    store = Store()
+    obj = an_object("a", uid="u", version=3) | {"spec": {"flavor": "f" * 200, "ports": [{}]}, "status": {"ready": True}}
+    obj["metadata"] |= {"annotations": {LAST_APPLIED: "{}", "a": "b"}, "managedFields": [{"manager": "kubectl"}]}
+
+    store.apply(OPENSTACK_MACHINE, "ADDED", obj)
+
+    (kept,) = store.list(OPENSTACK_MACHINE)
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    assert kept == {**obj, "metadata": {**metadata, "annotations": {"a": "b"}}}
+    assert store.apply(OPENSTACK_MACHINE, None, obj) is None  # the same object, listed
+
+
+def test_equal_texts_of_objects_are_kept_once() -> None:
+    store = Store()
+    for name in ("a", "b"):
+        text = "".join(["flavor", "-of-both"])  # two texts
+        store.apply(OPENSTACK_MACHINE, "ADDED", an_object(name, uid=name, version=3) | {"spec": {"flavor": text}})
+
+    first, second = store.list(OPENSTACK_MACHINE)
+    assert first["spec"]["flavor"] is second["spec"]["flavor"]

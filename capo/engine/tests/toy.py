@@ -12,10 +12,11 @@ from capo.engine.reconciler import Reconciler
 from capo.engine.steps import Create, Done, Outcome, Plan, Results, Step, all_done
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube, RecordedEvents
-from capo.errors import AmbiguousAnswerError
+from capo.errors import AmbiguousAnswerError, CapoError
 from capo.kube.kinds import OPENSTACK_SERVER, Key
 from capo.ledger import Ledger
 from capo.names import Stamp
+from capo.settings import Settings
 from capo.shares import CloudKey
 
 KIND = OPENSTACK_SERVER
@@ -49,6 +50,10 @@ class ToyScope:
     @property
     def cache_writer(self) -> ToyScope:
         return self
+
+    def hold(self, create: Create) -> None: ...
+
+    def settle(self, create: Create, error: CapoError | None) -> None: ...
 
     def upsert(self, kind: str, body: Mapping[str, Any]) -> None: ...
 
@@ -137,9 +142,9 @@ class ToyEnvironment:
         self.kube.put(KIND, {"metadata": {"name": "a"}, "spec": {}})
         self.start()
 
-    def start(self) -> None:
+    def start(self, settings: Settings = Settings()) -> None:  # noqa: B008 - immutable
         self.store = Store()
-        deps = Dependencies(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
+        deps = Dependencies(self.kube, self.store, self.events, self.clock, settings)  # type: ignore[arg-type]
         self.controller = ToyController(self.cloud)
         self.manager: Reconciler[ToyScope] = Reconciler(self.controller, deps)
 

@@ -63,6 +63,8 @@ class FakeApiServer:
         self.kinds, self._tls = list(kinds), tls
         self.requests: list[tuple[str, str]] = []
         self.fail_next: list[tuple[Callable[[str, str], bool], int]] = []
+        self.lose_next: list[Callable[[str, str], bool]] = []
+        """Requests that are carried out and whose answers are lost."""
         self.hang: Callable[[str, str], bool] = lambda _method, _path: False
         self.forbids: Callable[[str, str], str] = lambda _method, _path: ""
         self.token: str | None = None
@@ -213,7 +215,13 @@ class FakeApiServer:
             if switch[0](method, path):
                 self.fail_next.remove(switch)
                 return _status(switch[1])
-        return await self._answer(request, [part for part in path.split("/") if part])
+        answer = await self._answer(request, [part for part in path.split("/") if part])
+        for lost in list(self.lose_next):
+            if lost(method, path):
+                self.lose_next.remove(lost)
+                assert request.transport
+                request.transport.close()
+        return answer
 
     async def _answer(self, request: web.Request, parts: list[str]) -> web.StreamResponse:
         if parts[0] == "version":
@@ -232,8 +240,11 @@ class FakeApiServer:
             return web.json_response(
                 {"groups": [{"name": n, "versions": v, "preferredVersion": v[0]} for n, v in groups.items()]}
             )
-        if not rest:
+        if not rest and not group:
             return web.json_response({"versions": ["v1"]})
+        if not rest:
+            served = [{"version": v} for v in sorted({k.version for k in self.kinds if k.group == group})]
+            return web.json_response({"versions": served}) if served else _status(404)
         found = [k for k in self.kinds if (k.group, k.version) == (group, rest[0])]
         verbs = ["get", "list", "watch", "patch", "create", "update", "delete"]
         listed = [
@@ -311,7 +322,7 @@ class FakeApiServer:
             old = self._objects.get(ident)
             is_apply = "apply-patch" in request.headers.get("Content-Type", "")
             if old is None:
-                return web.json_response(self._store(ident, body, old=None), status=201) if is_apply else _status(404)
+                return web.json_response(self._store(ident, body, old=None), status=201) if is_apply else _missing()
             is_conditional = request.method != "DELETE" and isinstance(body, dict)
             expected = (body.get("metadata") or {}).get("resourceVersion") if is_conditional else None
             if expected and expected != old["metadata"]["resourceVersion"]:
@@ -349,7 +360,7 @@ class FakeApiServer:
             new["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
             return web.json_response(self._store(ident, new, old=old))
         self._drop(ident)
-        return web.json_response({"kind": "Status", "status": "Success"})
+        return web.json_response({"kind": "Status", "status": "Success", "details": {"uid": old["metadata"]["uid"]}})
 
 
 def _merged(old: Json, patch: Json) -> Json:
@@ -362,6 +373,10 @@ def _merged(old: Json, patch: Json) -> Json:
         else:
             new[name] = value
     return copy.deepcopy(new)
+
+
+def _missing() -> web.Response:
+    return _status(404, reason="NotFound")
 
 
 def _status(code: int, message: str = "", **fields: Any) -> web.Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -35,6 +35,13 @@ def test_what_is_not_there_is_none(kube: Kube) -> None:
     assert kube.get(OPENSTACK_SERVER, "default", "nothing") is None
 
 
+def test_a_kind_is_found_by_group_and_name_in_the_version_that_has_it(api: FakeApiServer, kube: Kube) -> None:
+    assert kube.served(OPENSTACK_SERVER.group, "OpenStackServer") == OPENSTACK_SERVER
+    assert kube.served(OPENSTACK_SERVER.group, "OpenStackServer").version == "v1alpha1"  # type: ignore[union-attr]
+    assert kube.served(OPENSTACK_SERVER.group, "NoSuchKind") is None
+    assert kube.served("example.org", "OpenStackServer") is None
+
+
 def test_a_listing_takes_as_many_pages_as_it_needs(api: FakeApiServer, kube: Kube) -> None:
     for number in range(7):
         api.put(OPENSTACK_SERVER, server(f"s-{number}"))
@@ -53,6 +60,21 @@ def test_a_snapshot_whose_pages_expire_is_taken_again(api: FakeApiServer, kube: 
 
     assert [item["metadata"]["name"] for item in snapshot.items] == ["s"]
     assert int(snapshot.resource_version) >= int(snapshot.items[0]["metadata"]["resourceVersion"])
+
+
+def test_of_a_page_only_what_is_kept_is_left_when_the_next_one_is_requested(api: FakeApiServer, kube: Kube) -> None:
+    for number in range(5):
+        api.put(OPENSTACK_SERVER, server(f"s-{number}"))
+    pages: list[int] = []
+
+    def keep(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+        pages.append(len(api.requests))
+        return {"name": obj["metadata"]["name"]}
+
+    snapshot = kube.snapshot(OPENSTACK_SERVER, limit=2, keep=keep)
+
+    assert list(snapshot.items) == [{"name": f"s-{number}"} for number in range(5)]
+    assert pages == [1, 1, 2, 2, 3]
 
 
 def test_items_of_a_listing_know_their_kind(api: FakeApiServer, kube: Kube) -> None:

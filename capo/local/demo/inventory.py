@@ -102,10 +102,11 @@ def item(kind: str, body: Json) -> Item:
 
 
 def stamp_of(body: Json) -> names.Stamp | None:
-    """Return the stamp of a resource: in a description, a tag, or a volume's metadata."""
+    """Return the stamp of a resource: in a description, a tag, a volume's metadata, or the name of a server group."""
     metadata = body.get("metadata")
     texts = [
         str(body.get("description") or ""),
+        str(body.get("name") or ""),
         *(str(tag) for tag in body.get("tags") or ()),
         str(metadata.get(names.VOLUME_STAMP_KEY, "")) if isinstance(metadata, dict) else "",
     ]

@@ -36,9 +36,9 @@ DELETE: Final = "all deleted"
 IDLE: Final = "idle, 620 s"
 
 REFERENCES: Final = {
-    CREATE: Reference("695 (54)", "105", "92", "70 requests, 80 Kubernetes writes"),
-    MORE: Reference("577 (20)", "181", "31", "40 requests, 100 Kubernetes writes"),
-    LESS: Reference("278 (26)", "76", "21", "35 requests, 40 Kubernetes writes"),
+    CREATE: Reference("695 (54)", "105", "92", "70 requests, 60 Kubernetes writes"),
+    MORE: Reference("577 (20)", "181", "31", "40 requests, 70 Kubernetes writes"),
+    LESS: Reference("278 (26)", "76", "21", "35 requests, 30 Kubernetes writes"),
     BASTION: Reference("151 (5)", "16", "23", "15 requests"),
     DELETE: Reference("301 (28)", "54", "65", "60 requests"),
     IDLE: Reference("0 (no resync in it)", "0", "", "18 requests"),

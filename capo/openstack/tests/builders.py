@@ -11,10 +11,10 @@ import pytest
 
 from capo.errors import CapoError, NotFoundError, NotYetObserved
 from capo.ledger import Ledger
-from capo.openstack.cloud import Listing
 from capo.openstack.cloud_view import CloudView
 from capo.openstack.kinds import KINDS
 from capo.openstack.list_poller import ListPoller
+from capo.openstack.pages import Listing
 from capo.openstack.reference_cache import ReferenceCache
 
 OWNER = "aaaaaaaaaaaaa"
@@ -63,6 +63,7 @@ class FakeCloud:
     woken: list[Hashable] = field(default_factory=list)
     during_list: Callable[[], None] | None = None
     project_id: str = PROJECT
+    fingerprint: str = ""
 
     def __post_init__(self) -> None:
         self.poller = ListPoller(self, self.clock.now, self.woken.append)
@@ -79,6 +80,7 @@ class FakeCloud:
         *,
         params: Mapping[str, Any] | None = None,
         microversion: str | None = None,
+        keep: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda body: body,
     ) -> Listing:
         kind = next(k.name for k in KINDS.values() if k.list_path == path)
         self.asked.append((kind, dict(params or {})))
@@ -89,7 +91,7 @@ class FakeCloud:
             items = self.changes
         if self.during_list:
             self.during_list()
-        return Listing(json.loads(json.dumps(items)), self.cloud_s)
+        return Listing([keep(item) for item in json.loads(json.dumps(items))], self.cloud_s)
 
     def get(self, service: str, path: str, *, microversion: str | None = None) -> dict[str, Any]:
         collection, _, id_ = path.rpartition("/")

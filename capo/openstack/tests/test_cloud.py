@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -19,10 +20,11 @@ from capo.errors import (
     NotFoundError,
     RateLimitedError,
 )
-from capo.openstack import identity
+from capo.openstack import identity, kinds, server_group
 from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
-from capo.openstack.connections import Limits
+from capo.openstack.connections import MIB, Limits
+from capo.openstack.resource_cache import everything
 from capo.openstack.tests.builders import FakeClock
 from capo.simulator.keystone.service import change_password
 from capo.simulator.simulator import Simulator
@@ -265,10 +267,12 @@ def test_a_write_is_not_unclear_when_no_token_could_be_had(
 def test_a_service_that_is_busy_names_a_time(cloud: Cloud, order: Callable[..., None]) -> None:
     order({"service": "network"}, {"status": 429, "headers": {"Retry-After": "9"}})
 
+    before = counted("rate_limited", "network_create")
     with pytest.raises(RateLimitedError) as caught:
         cloud.post("network", "/networks", json=NETWORK)
 
     assert caught.value.retry_after_s == 9
+    assert counted("rate_limited", "network_create") == before + 1
 
 
 def test_nothing_is_tried_again(simulator: Simulator, cloud: Cloud, order: Callable[..., None]) -> None:
@@ -291,6 +295,25 @@ def test_a_lost_lease_stops_writes_and_lets_reads_pass(cloud: Cloud) -> None:
     with pytest.raises(RuntimeError, match="lease"):
         cloud.post("network", "/networks", json=NETWORK)
     assert cloud.get("network", "/networks")["networks"] is not None
+
+
+def test_a_cloud_whose_lists_fail_repeatedly_is_counted_until_one_succeeds(
+    clouds: Clouds, cloud: Cloud, order: Callable[..., None], simulator: Simulator
+) -> None:
+    def failing() -> float:
+        return REGISTRY.get_sample_value("capo_clouds_failing") or 0.0
+
+    assert clouds.peek(cloud.credentials) is cloud
+    order({"service": "network"}, {"status": 503})
+    cloud.poller.demand("port", "key")
+    cloud.poller.run("port")
+    assert failing() == 0
+    cloud.poller.run("port")
+    assert failing() == 1
+
+    simulator.call(simulator.cloud.faults.clear)
+    cloud.poller.run("port")
+    assert failing() == 0
 
 
 def test_requests_are_counted_by_resource_and_verb(cloud: Cloud, order: Callable[..., None]) -> None:
@@ -316,6 +339,40 @@ def test_all_pages_of_a_list_are_followed(cloud: Cloud) -> None:
     assert len(pages) == 5
 
 
+def test_of_a_page_of_a_list_only_what_is_kept_is_left_when_the_next_one_is_requested(
+    cloud: Cloud, simulator: Simulator
+) -> None:
+    for _ in range(3):
+        cloud.post("network", "/networks", json={"network": {"name": "kept"}})
+    pages: list[int] = []
+    began = len(simulator.call(simulator.cloud.counter.log))
+
+    def keep(body: Mapping[str, Any]) -> Mapping[str, Any]:
+        pages.append(len(simulator.call(simulator.cloud.counter.log)) - began)
+        return {"id": body["id"], "name": body["name"]}
+
+    params = {"limit": 2, "name": "kept"}
+    found = cloud.listing("network", "/networks", "networks", params=params, keep=keep).items
+
+    assert [set(body) for body in found] == [{"id", "name"}] * 3
+    assert pages == [1, 1, 2]
+
+
+def test_a_list_that_does_not_end_is_given_up_before_it_fills_the_memory(
+    simulator: Simulator, order: Callable[..., None]
+) -> None:
+    clouds = Clouds(FakeClock(), lambda _key: None, limits=Limits(max_bytes=2 * MIB))
+    cloud = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
+    links = [{"rel": "next", "href": f"{simulator.url}/network/v2.0/networks?marker=again"}]
+    page = {"networks": [{"id": "a", "description": "x" * MIB}], "networks_links": links}
+    order({"service": "network", "method": "GET"}, {"status": 200, "body": page})
+
+    with pytest.raises(CloudUnavailableError, match="larger than 8 MiB, 4 times --openstack-max-response-size"):
+        cloud.list_all("network", "/networks", "networks")
+
+    clouds.close()
+
+
 def test_a_list_without_one_of_its_pages_is_no_list(cloud: Cloud, order: Callable[..., None]) -> None:
     for _ in range(3):
         cloud.post("network", "/networks", json={"network": {"name": "half"}})
@@ -323,6 +380,46 @@ def test_a_list_without_one_of_its_pages_is_no_list(cloud: Cloud, order: Callabl
 
     with pytest.raises(CloudUnavailableError):
         cloud.list_all("network", "/networks", "networks", params={"limit": 1, "name": "half"})
+
+
+def new_groups(cloud: Cloud, count: int) -> list[str]:
+    """Create server groups; return their ids in the order of their creation."""
+    wanted = server_group.WantedServerGroup("page", "anti-affinity")
+    return [server_group.create(cloud, wanted)["id"] for _ in range(count)]
+
+
+def listed_groups(cloud: Cloud) -> list[str]:
+    found = cloud.list_all("compute", "/os-server-groups", "server_groups", microversion=kinds.NOVA)
+    return [body["id"] for body in found]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 9])
+def test_pages_without_links_are_followed(
+    cloud: Cloud, simulator: Simulator, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(simulator.cloud, "config", dataclasses.replace(simulator.cloud.config, max_limit=4))
+    monkeypatch.setitem(kinds.UNLINKED_PAGES, ("compute", "/os-server-groups"), 4)
+    made = new_groups(cloud, count)
+
+    try:
+        assert listed_groups(cloud) == made
+    finally:
+        for id_ in made:
+            server_group.delete(cloud, id_)
+
+
+def test_pages_without_links_of_a_list_that_changes_are_no_list(
+    cloud: Cloud, order: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group of the first page is deleted before the second page is read: one would be missing."""
+    monkeypatch.setitem(kinds.UNLINKED_PAGES, ("compute", "/os-server-groups"), 2)
+    moved = {"server_groups": [{"id": "3", "name": "page"}, {"id": "4", "name": "page"}]}
+    first = {"server_groups": [{"id": "1", "name": "page"}, {"id": "2", "name": "page"}]}
+    order({"service": "compute", "path": "*/os-server-groups", "nth": 1}, {"status": 200, "body": first})
+    order({"service": "compute", "path": "*/os-server-groups", "nth": 2}, {"status": 200, "body": moved})
+
+    with pytest.raises(CloudUnavailableError, match="changed while its pages were read"):
+        listed_groups(cloud)
 
 
 def test_one_cloud_per_credentials(simulator: Simulator, clouds: Clouds) -> None:
@@ -353,7 +450,7 @@ def test_idle_clouds_are_forgotten_and_those_in_use_are_not(simulator: Simulator
     text = simulator.clouds_yaml.read_bytes()
     regions = [identity.parse(text, "sim", None, f"R{i}") for i in range(4)]
     used = clouds.get(regions[0])
-    used.poller.owners.register("owner", "key")
+    used.poller.owners.register("owner", "key", credential=used.fingerprint)
     idle = [clouds.get(region) for region in regions[1:]]
     assert clouds.get(regions[1]) is idle[0], "it was asked for a moment ago"
     clock.advance(301)
@@ -374,8 +471,9 @@ def test_a_cloud_observes_by_itself(simulator: Simulator) -> None:
     clouds = Clouds(RealClock(), lambda _key: woken.set())
     cloud = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
 
+    cloud.post("network", "/networks", json={"network": {"name": "observed"}})
     cloud.poller.demand("network", "key")
 
     assert woken.wait(60)
-    assert cloud.poller.snapshot("network").items
+    assert cloud.poller.select("network", everything)
     clouds.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+import yaml
+from keystoneauth1.access.access import AccessInfoV3
 
 from capo.errors import IdentityError
 from capo.openstack import credential_expiry, identity
@@ -86,6 +88,37 @@ def test_an_application_credential_without_an_end_does_not_expire(simulator: Sim
     assert cloud.expires_s is None
 
 
+def test_the_expiry_of_a_trust_is_read_by_its_own_token(simulator: Simulator) -> None:
+    user, trustee = simulator.cloud.table("identity", "users").values()
+    member = Client(simulator)
+    with member.session:
+        wanted = {
+            "trustor_user_id": trustee["id"],
+            "trustee_user_id": user["id"],
+            "project_id": trustee["default_project_id"],
+            "impersonation": False,
+            "roles": [{"name": "member"}],
+            "expires_at": "2040-01-02T03:04:05.000000Z",
+        }
+        trust = member.make("/identity/v3/OS-TRUST/trusts", "trust", **wanted)
+    auth = {"auth_url": f"{simulator.url}/identity/v3", "user_id": user["id"], "password": user["_password"]}
+    entry = {"auth_type": "v3password", "auth": auth | {"trust_id": trust["id"]}}
+    clouds = Clouds(FakeClock(), lambda _key: None)
+    cloud = clouds.get(identity.parse(yaml.safe_dump({"clouds": {"it": entry}}).encode(), "it"))
+
+    cloud.get("network", "/networks")
+
+    assert cloud.expires_s == 2209086245.0
+
+
+@pytest.mark.parametrize("sent", ["a text", [], {}, {"id": None}, {"id": "../users"}, {"id": {}}, 7])
+@pytest.mark.parametrize("part", ["OS-TRUST:trust", "application_credential"])
+def test_a_token_of_another_shape_has_no_expiry(part: str, sent: object) -> None:
+    access = AccessInfoV3({"token": {"user": {"id": "u"}, part: sent}}, auth_token="t")
+
+    assert credential_expiry.path(access) is None
+
+
 @pytest.mark.parametrize("status", [401, 403, 404, 500])
 def test_a_refused_read_of_the_expiry_is_silent_and_costs_one_request_per_token(
     simulator: Simulator, status: int
@@ -104,8 +137,17 @@ def test_a_refused_read_of_the_expiry_is_silent_and_costs_one_request_per_token(
 
 
 @pytest.mark.parametrize(
-    "body", [None, [], {}, {"application_credential": {}}, {"application_credential": {"expires_at": "9" * 99}}]
+    "body",
+    [
+        None,
+        [],
+        {},
+        {"application_credential": {}},
+        {"trust": []},
+        {"application_credential": {"expires_at": "9" * 99}},
+        {"trust": {"expires_at": 7}},
+    ],
 )
 def test_an_answer_that_is_none_of_keystone_is_no_expiry(body: object) -> None:
-    with pytest.raises(ValueError, match=r"no application credential|no time"):
+    with pytest.raises(ValueError, match=r"neither an application credential nor a trust|no time"):
         credential_expiry.parse(body)

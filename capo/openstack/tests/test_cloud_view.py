@@ -364,24 +364,46 @@ def test_what_could_not_be_changed_is_looked_at_again_if_it_may_have_changed(
     assert len(cloud.asked) - count == looks
 
 
-def test_after_a_restore_an_owner_that_was_born_here_needs_a_list_for_an_absence(
-    cloud: FakeCloud, ledger: Ledger
+def end_list_after_look(cloud: FakeCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the demanded list in another thread, right after the stamped resources were read next."""
+    look = cloud.poller.of_owner
+
+    def raced(kind: str, owner_id: str) -> object:
+        monkeypatch.undo()
+        found = look(kind, owner_id)
+        cloud.run()
+        return found
+
+    monkeypatch.setattr(cloud.poller, "of_owner", raced)
+
+
+def test_a_list_that_ends_while_an_absence_is_proven_shows_what_exists(
+    cloud: FakeCloud, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert cloud_view(cloud, ledger, is_newborn=True).find("server", "server") is None
-    cloud.put("server", server())
+    with pytest.raises(NotYetObserved):
+        cloud_view(cloud, ledger).find("port", "port-0")
+    cloud.put("port", port("p1"))
+    view = cloud_view(cloud, ledger)
+    end_list_after_look(cloud, monkeypatch)
 
-    cloud.poller.owners.distrust()
+    found = view.find("port", "port-0")
 
-    found = find_after_list(cloud, ledger, "server", "server")
     assert found is not None
-    assert ledger.id_of("server") == found["id"]
+    assert ledger.id_of("port-0") == "p1"
 
 
-def test_lists_from_before_a_restore_prove_no_absence(cloud: FakeCloud, ledger: Ledger) -> None:
-    assert find_after_list(cloud, ledger, "port", "port-0") is None
-    cloud.clock.advance(1)
+def test_a_list_that_ends_while_nothing_is_left_to_delete_shows_what_came_late(
+    cloud: FakeCloud, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {"is_history_lost": True, "window_s": 60.0}
+    with pytest.raises(NotYetObserved):
+        cloud_view(cloud, ledger, **facts).owned("port")
+    cloud.run()
+    cloud.clock.advance(60)
+    with pytest.raises(NotYetObserved):
+        cloud_view(cloud, ledger, **facts).owned("port")
+    cloud.put("port", port("p1"))
+    view = cloud_view(cloud, ledger, **facts)
+    end_list_after_look(cloud, monkeypatch)
 
-    cloud.poller.owners.distrust()
-
-    assert find_after_list(cloud, ledger, "port", "port-0") is None
-    assert cloud.lists("port") == 2
+    assert [body["id"] for body in view.owned("port")] == ["p1"]

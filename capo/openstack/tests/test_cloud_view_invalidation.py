@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo.errors import NotYetObserved
+from capo.errors import CloudUnavailableError, NotYetObserved
 from capo.ledger import Ledger
 from capo.openstack.cloud_view import CloudView
 from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, cloud_view, find_after_list, port
@@ -70,6 +70,27 @@ def test_what_is_doubted_again_is_still_that_of_its_owner(cloud: FakeCloud) -> N
 
     assert not wants_a_list(cloud_view(cloud))
     assert wants_a_list(other(cloud))
+
+
+def test_what_a_newborn_made_is_found_by_a_list_if_it_is_in_doubt_and_its_record_is_lost(cloud: FakeCloud) -> None:
+    cloud.put("port", port("p1", role="port-0"))
+    view = cloud_view(cloud, is_newborn=True)
+    view.upsert("port", port("p1", role="port-0"))
+    view.failed("port", "p1", CloudUnavailableError("no answer"))
+
+    found = find_after_list(cloud, Ledger(), "port", "port-0")
+
+    assert found is not None
+    assert found["id"] == "p1"
+
+
+def test_what_nobody_knows_does_not_concern_a_newborn(cloud: FakeCloud) -> None:
+    cloud_view(cloud, is_newborn=True)
+
+    cloud.poller.invalidate("port", "unknown")
+
+    assert cloud_view(cloud).find("port", "port-0") is None
+    assert cloud.asked == []
 
 
 def test_what_carries_no_stamp_concerns_those_who_ask_and_those_who_recorded_it(cloud: FakeCloud) -> None:

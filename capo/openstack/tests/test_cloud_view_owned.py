@@ -65,6 +65,20 @@ def test_what_carries_the_stamp_alone_is_not_gone_because_it_is_in_doubt(cloud: 
     assert [body["id"] for body in cloud_view(cloud, ledger).owned("port")] == ["p1"]
 
 
+def test_a_list_of_the_moment_of_a_doubt_proves_nothing(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1"))
+    find_after_list(cloud, ledger, "port", "port-0")
+    ledger.drop("port-0")
+    cloud_view(cloud, ledger).invalidate("port", "p1")
+
+    with pytest.raises(NotYetObserved):
+        cloud_view(cloud, ledger).owned("port")
+    cloud.clock.advance(1)
+    cloud.run()
+
+    assert [body["id"] for body in cloud_view(cloud, ledger).owned("port")] == ["p1"]
+
+
 def test_what_was_deleted_needs_no_look(cloud: FakeCloud, ledger: Ledger) -> None:
     cloud.put("port", port("p1"))
     find_after_list(cloud, ledger, "port", "port-0")
@@ -150,18 +164,33 @@ def test_one_list_after_the_deletions_proves_their_ends_and_nothing_is_asked_for
     assert not ledger.records
 
 
-def test_a_list_that_began_before_the_deletion_proves_no_end(cloud: FakeCloud, ledger: Ledger) -> None:
+def test_a_list_that_began_before_the_deletion_proves_no_end_and_the_next_one_does(
+    cloud: FakeCloud, ledger: Ledger
+) -> None:
     cloud.put("server", server("s1"))
     find_after_list(cloud, ledger, "server", "server")
+    ledger.record("server", "server", "s1")
+
+    def delete() -> None:
+        cloud.clock.advance(1)
+        cloud_view(cloud, ledger).end("server", "s1")
+        cloud_view(cloud, ledger).mark_written("server")
+        cloud.clock.advance(1)
+
     cloud.clock.advance(1)
     cloud.bodies["server"].clear()
-    cloud.during_list = lambda: cloud_view(cloud, ledger).end("server", "s1")
+    cloud.during_list = delete
     cloud.poller.demand("server", "key")
     cloud.run()
+    cloud.during_list = lambda: None
 
     assert not cloud.poller.is_gone("server", "s1")
-    cloud_view(cloud, ledger).owned("server")
-    assert cloud.asked[-1][0] == "server/s1"
+    with pytest.raises(NotYetObserved):
+        cloud_view(cloud, ledger).owned("server")
+    cloud.clock.advance(1)
+    cloud.run()
+    assert cloud_view(cloud, ledger).owned("server") == []
+    assert [asked for asked, _ in cloud.asked if asked.startswith("server/")] == []
 
 
 def test_what_vanishes_from_lists_without_our_deletion_is_asked_for_by_id(cloud: FakeCloud, ledger: Ledger) -> None:

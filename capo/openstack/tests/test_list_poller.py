@@ -1,5 +1,7 @@
 """When the poller lists what, and which keys that wakes."""
 
+from typing import Any
+
 import pytest
 
 from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, server
@@ -77,14 +79,20 @@ def test_a_poll_goes_on_ever_slower_while_nothing_changes(cloud: FakeCloud) -> N
 
 
 def pauses_while(cloud: FakeCloud, *changes: str) -> list[float]:
-    """Return the pause before each list; the servers named by one element become active before its list."""
+    """Return the pause before each list; the servers named by one element become active before its list.
+
+    Keys that a list wakes are reconciled at once, and wait again.
+    """
     pauses = []
     for ids in changes:
         cloud.put("server", *(server(id_, None) for id_ in ids))
         began_s = cloud.clock.now()
         cloud.clock.time_s = cloud.poller.next_due_s()
         pauses.append(round(cloud.clock.now() - began_s, 3))
+        cloud.woken.clear()
         cloud.poller.run(cloud.poller.due()[0])
+        for key in cloud.woken:
+            cloud.poller.poll("server", key, 600)
     return pauses
 
 
@@ -128,15 +136,13 @@ def test_the_last_one_that_was_waited_for_is_not_looked_for_again(cloud: FakeClo
 
 
 def test_a_change_makes_looks_quicker_again(cloud: FakeCloud) -> None:
+    cloud.poller.upsert("server", server(status="BUILD"))
     cloud.put("server", server(status="BUILD"))
     cloud.poller.poll("server", "key", 600)
-    for _ in range(12):
-        cloud.clock.time_s = cloud.poller.next_due_s()
-        cloud.poller.run(cloud.poller.due()[0])
+    pauses_while(cloud, *[""] * 12)
 
     cloud.put("server", server(status="ACTIVE"))
-    cloud.clock.time_s = cloud.poller.next_due_s()
-    cloud.poller.run(cloud.poller.due()[0])
+    pauses_while(cloud, "")
 
     assert cloud.poller.next_due_s() - cloud.clock.now() < 4.0
 
@@ -175,6 +181,37 @@ def test_a_poll_ends_in_time_and_wakes_who_waited(cloud: FakeCloud) -> None:
 
     assert cloud.woken == ["key"]
     assert cloud.poller.next_due_s() == float("inf")
+
+
+def look_at_a_server_in_build(cloud: FakeCloud, *keys: str, **found: Any) -> None:
+    """List servers once for keys that wait for one in BUILD, which the list shows with these fields."""
+    cloud.poller.upsert("server", server(status="BUILD"))
+    cloud.put("server", server(**found))
+    for key in keys:
+        cloud.poller.poll("server", key, 600)
+    cloud.clock.advance(1)
+    cloud.run()
+
+
+def test_what_woke_a_key_is_not_looked_for_before_its_next_pass(cloud: FakeCloud) -> None:
+    look_at_a_server_in_build(cloud, "key", status="ACTIVE")
+
+    assert cloud.woken == ["key"]
+    assert cloud.poller.next_due_s() == float("inf")
+
+
+def test_news_of_what_goes_on_do_not_end_the_looks_for_its_end(cloud: FakeCloud) -> None:
+    look_at_a_server_in_build(cloud, "key", status="BUILD", addresses={"net": []})
+
+    assert cloud.woken == ["key"]
+    assert cloud.poller.next_due_s() <= cloud.clock.now() + 5
+
+
+def test_those_who_still_wait_are_looked_for_although_another_was_woken(cloud: FakeCloud) -> None:
+    look_at_a_server_in_build(cloud, "key", "other", status="ACTIVE")
+
+    assert cloud.woken == ["key"]
+    assert cloud.poller.next_due_s() <= cloud.clock.now() + 5
 
 
 def test_a_pass_that_does_not_ask_again_ends_its_poll(cloud: FakeCloud) -> None:
@@ -314,7 +351,7 @@ def test_an_object_that_makes_no_pass_any_more_is_forgotten(cloud: FakeCloud) ->
     cloud.poller.track("server", "key")
     cloud.clock.advance(1801)
 
-    assert not cloud.poller.is_in_use()
+    assert not cloud.poller.is_in_use(cloud.fingerprint)
     assert cloud.poller.next_due_s() == float("inf")
 
 

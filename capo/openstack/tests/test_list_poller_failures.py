@@ -100,3 +100,23 @@ def test_a_fault_of_the_program_does_not_end_the_observer(cloud: FakeCloud, capl
     assert isinstance(cloud.poller.error("port"), CloudUnavailableError)
     assert cloud.woken == ["a"]
     assert "fault of the program" in caplog.text
+
+
+def test_refused_credentials_are_no_failure_of_the_cloud(cloud: FakeCloud) -> None:
+    cloud.error = NotAuthorizedError("no")
+    cloud.poller.demand("port", "a")
+    cloud.run()
+    assert cloud.poller.trouble("port") is cloud.error
+
+    assert not cloud.poller.is_failing()
+
+
+def test_a_list_that_cannot_be_applied_counts_as_failed(cloud: FakeCloud, caplog: pytest.LogCaptureFixture) -> None:
+    cloud.bodies["port"] = {"p1": {"name": "without an id"}}
+    cloud.poller.demand("port", "a")
+
+    cloud.run()
+
+    assert isinstance(cloud.poller.error("port"), CloudUnavailableError)
+    assert cloud.woken == ["a"]
+    assert "fault of the program" in caplog.text

@@ -106,3 +106,8 @@ def test_what_a_load_balancer_is_made_with_is_looked_up(world: CloudEnvironment)
     assert "amphora" in load_balancer.providers(world.cloud)
     assert load_balancer.flavor_id(world.cloud, "single")
     assert load_balancer.flavor_id(world.cloud, "none of that name") is None
+
+
+def test_a_part_without_an_id_is_found_by_nothing() -> None:
+    assert load_balancer.parent_ids({"loadbalancers": [{}, {"id": "b1"}]}) == {"b1"}
+    assert load_balancer.BY_MEMBER.values({"members": [{}, {"id": "m1"}]}) == ["m1"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -142,3 +143,71 @@ def test_the_pool_lists_what_is_demanded() -> None:
     assert source.lists("port") == 1
     poller.close()
     pool.stop()
+
+
+class Counted(ListPoller):
+    """A poller that counts how often it is visited."""
+
+    visits = 0
+
+    def next_due_s(self) -> float:
+        self.visits += 1
+        return super().next_due_s()
+
+
+def test_a_demand_of_one_project_visits_no_other() -> None:
+    done = threading.Event()
+    pool = PollerPool(time.time)
+    others = [Counted(FakeCloud(FakeClock()), time.time, lambda _key: None) for _ in range(100)]
+    for other in others:
+        pool.add(other)
+    eventually(lambda: all(other.visits == 1 for other in others))
+    poller = ListPoller(FakeCloud(FakeClock()), time.time, lambda _key: done.set())
+    pool.add(poller)
+
+    poller.demand("port", "a")
+
+    assert done.wait(60)
+    assert {other.visits for other in others} == {1}
+    for each in (poller, *others):
+        each.close()
+    pool.stop()
+
+
+def test_a_closed_poller_is_freed_with_its_credentials() -> None:
+    pool = PollerPool(time.time)
+    poller = ListPoller(FakeCloud(FakeClock()), time.time, lambda _key: None)
+    pool.add(poller)
+
+    poller.close()
+
+    known = weakref.ref(poller)
+    del poller
+    eventually(lambda: known() is None)
+    pool.stop()
+
+
+def test_a_list_begins_when_the_threads_of_another_namespace_made_room_for_its_own(hanging: Hanging) -> None:
+    ends, done = threading.Event(), threading.Event()
+
+    class Slow(FakeCloud):
+        def listing(self, *_: Any, **__: Any) -> Any:
+            ends.wait(120)
+            raise CloudUnavailableError("no answer")
+
+    for number in range(MAX_THREADS):
+        slow = ListPoller(Slow(FakeClock()), time.time, lambda _key: None)
+        hanging._add(slow, Site(f"s{number}:443/", f"10.1.0.{number}"), (f"other-{number % 2}",))
+        slow.demand("port", "a")
+    eventually(lambda: hanging.pool._shares.running == MAX_THREADS * 3 // 4)
+    hanging.add(Site("hung:443/", "192.0.2.1"), "one")
+    eventually(lambda: len(hanging.busy) == 1)
+    waiting = ListPoller(FakeCloud(FakeClock()), time.time, lambda _key: done.set())
+    hanging._add(waiting, FINE, ("one",))
+    waiting.demand("port", "a")
+    number = hanging.pool._numbers[waiting]
+    eventually(lambda: number in hanging.pool._waits)
+
+    ends.set()
+
+    assert done.wait(60)

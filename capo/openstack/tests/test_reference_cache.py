@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from capo.errors import ImageNotFoundError
+from capo.errors import IdentityError, ImageNotFoundError
 from capo.openstack.reference_cache import KEPT_S, MAX_ENTRIES, MISSING_KEPT_S, ReferenceCache
 from capo.openstack.tests.builders import FakeClock
 
@@ -55,6 +55,24 @@ def test_what_is_missing_is_not_asked_for_twice_in_a_second(clock: FakeClock) ->
     clock.advance(0.1)
 
     assert lookups.get("k", ask) == "there"
+
+
+def test_a_refusal_of_other_credentials_is_not_shared(clock: FakeClock) -> None:
+    lookups, inside, refuse = ReferenceCache(clock.now), threading.Event(), threading.Event()
+
+    def ask_and_be_refused() -> Any:
+        inside.set()
+        refuse.wait(10)
+        raise IdentityError("revoked")
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(lookups.get, "k", ask_and_be_refused)
+        inside.wait(10)
+        second = threads.submit(lookups.get, "k", lambda: "answer")
+        refuse.set()
+
+    assert isinstance(first.exception(), IdentityError)
+    assert second.result() == "answer"
 
 
 def test_callers_who_ask_at_once_share_one_request(clock: FakeClock) -> None:

@@ -7,7 +7,19 @@ import pytest
 
 from capo.errors import InvalidSpecError
 from capo.names import Stamp
-from capo.openstack import floating_ip, kinds, load_balancer, network, port, router, server, subnet, trunk, volume
+from capo.openstack import (
+    floating_ip,
+    kinds,
+    load_balancer,
+    network,
+    port,
+    router,
+    server,
+    server_group,
+    subnet,
+    trunk,
+    volume,
+)
 from capo.openstack.server import BlockDevice
 from capo.openstack.tests.builders import OWNER
 
@@ -57,6 +69,14 @@ def test_a_port_with_everything() -> None:
         "port_security_enabled": True,
         "propagate_uplink_status": False,
         "qos_policy_id": "q",
+    }
+
+
+def test_a_server_group() -> None:
+    wanted = server_group.WantedServerGroup("g [capo:abcdefghijklm:servers-soft-0]", "soft-anti-affinity")
+
+    assert server_group.request(wanted) == {
+        "server_group": {"name": "g [capo:abcdefghijklm:servers-soft-0]", "policy": "soft-anti-affinity"}
     }
 
 
@@ -376,6 +396,12 @@ def test_a_load_balancer_is_made_whole_and_every_child_carries_its_stamp() -> No
     }
 
 
+def test_a_load_balancer_asks_for_one_more_address() -> None:
+    wanted = load_balancer.WantedLoadBalancer(STAMP, "lb", "d", "net", "v4", [], additional_vip_subnet_ids=("v6",))
+
+    assert load_balancer.request(wanted)["loadbalancer"]["additional_vips"] == [{"subnet_id": "v6"}]
+
+
 def test_a_load_balancer_names_provider_flavor_zone_and_address_when_they_are_given() -> None:
     wanted = load_balancer.WantedLoadBalancer(STAMP, "lb", "d", "net", None, [], "10.0.0.5", "ovn", "flavor", "az")
 
@@ -436,3 +462,29 @@ def test_the_host_of_a_server_is_news_once_it_is_built() -> None:
 
     assert kinds.SERVER.seen_as(building) == kinds.SERVER.seen_as({**building, "hostId": "one"})
     assert kinds.SERVER.seen_as(active) != kinds.SERVER.seen_as({**active, "hostId": "other"})
+
+
+def test_a_subnet_of_ipv6_out_of_a_pool() -> None:
+    wanted = subnet.WantedSubnet(
+        STAMP,
+        "s",
+        "net",
+        ip_version=6,
+        pool_id="pool",
+        prefix_length=64,
+        ipv6_address_mode="dhcpv6-stateful",
+        ipv6_ra_mode="slaac",
+    )
+
+    assert subnet.request(wanted) == {
+        "subnet": {
+            "name": "s",
+            "description": TEXT,
+            "network_id": "net",
+            "ip_version": 6,
+            "subnetpool_id": "pool",
+            "prefixlen": 64,
+            "ipv6_address_mode": "dhcpv6-stateful",
+            "ipv6_ra_mode": "slaac",
+        }
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api.v1beta2.server import ImageParam
+from capo import names
 from capo.errors import (
     ConflictError,
 )
@@ -18,6 +19,7 @@ from capo.openstack import (
     router,
     security_group,
     server,
+    server_group,
     subnet,
     trunk,
     volume,
@@ -41,6 +43,18 @@ def test_networks_and_subnets(world: CloudEnvironment) -> None:
         subnet.delete(world.cloud, sub["id"])
         network.delete(world.cloud, net["id"])
     assert world.found("network") == []
+
+
+def test_server_groups(world: CloudEnvironment) -> None:
+    name = names.server_group("default-kube", "md-0", stamp("servers-soft-0"))
+
+    made = server_group.create(world.cloud, server_group.WantedServerGroup(name, "soft-anti-affinity"))
+
+    assert server_group.show(world.cloud, made["id"])["policy"] == "soft-anti-affinity"
+    assert roles(world.found("server_group"), "server_group") == ["servers-soft-0"]
+    for _ in range(2):
+        server_group.delete(world.cloud, made["id"])
+    assert world.found("server_group") == []
 
 
 def test_a_network_with_ports_is_in_use(world: CloudEnvironment) -> None:
@@ -115,7 +129,7 @@ def test_ports_are_made_in_one_call_in_order(world: CloudEnvironment) -> None:
     assert roles(world.found("port"), "port") == ["port-0", "port-1", "port-2"]
     assert port.replace_tags(world.cloud, made[0], ["t"])["tags"] == ["t"]
     pairs = [{"ip_address": "10.6.0.9"}]
-    changed = port.update(world.cloud, made[0]["id"], {"allowed_address_pairs": pairs})
+    changed = port.update(world.cloud, {"id": made[0]["id"]}, {"allowed_address_pairs": pairs})
     assert changed["allowed_address_pairs"][0]["ip_address"] == "10.6.0.9"
     for _ in range(2):
         port.delete(world.cloud, made[0]["id"])

@@ -79,7 +79,6 @@ FILTERS: Final = frozenset(
 )
 SORT_KEYS: Final = ("created_at", "id", "name", "size", "status", "availability_zone", "bootable", "updated_at")
 MALFORMED: Final = "The server could not comply with the request since it is either malformed or otherwise incorrect."
-PAGE: Final = 1000
 STRICT_FILTERS_SINCE: Final = (3, 34)
 GENERAL_FILTERS_SINCE: Final = (3, 2)
 
@@ -194,7 +193,7 @@ def _list(request: Request, view: Callable[[Json], Json], path: str) -> Response
     limit, offset = _limit(request), _offset(request)
     page = after_marker(_sorted(found, request), query.get("marker"), _no_volume)[offset:][:limit]
     body: Json = {"volumes": [view(volume) for volume in page]}
-    if "limit" in query and page and len(page) == limit:
+    if page and len(page) == limit:
         rest = "&".join(f"{key}={value}" for key, value in query.items() if key != "marker")
         href = f"{request.service_url}/v3/{request.project_id}/{path}?{rest}&marker={page[-1]['id']}"
         body["volumes_links"] = [{"rel": "next", "href": href}]
@@ -204,14 +203,15 @@ def _list(request: Request, view: Callable[[Json], Json], path: str) -> Response
 
 
 def _limit(request: Request) -> int:
-    text = request.query.get("limit", str(PAGE))
+    most = request.cloud.config.max_limit
+    text = request.query.get("limit", str(most))
     try:
         limit = int(text)
     except ValueError as error:
         raise Fault(400, "limit param must be an integer", "badRequest") from error
     if limit < 0:
         raise Fault(400, "limit param must be positive", "badRequest")
-    return limit
+    return min(limit, most)
 
 
 def _offset(request: Request) -> int:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from capo.simulator.keystone import admin, directory, regions, service
+from capo.simulator.keystone import admin, directory, regions, service, trusts
 
-__all__ = ["admin", "directory", "regions", "service"]
+__all__ = ["admin", "directory", "regions", "service", "trusts"]

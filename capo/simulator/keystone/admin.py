@@ -126,11 +126,12 @@ async def create_credential(request: Request) -> Response:
         )
     allow(request, "create_application_credential", is_own=request.match["id"] == request.user_id)
     user, cloud = user_of(request, request.match["id"]), request.cloud
-    expires_at = _expiry(cloud, given.get("expires_at"))
+    expires_at = expiry(cloud, given.get("expires_at"))
     if any(item["user_id"] == user["id"] and item["name"] == given["name"] for item in _credentials(cloud)):
         what = "application_credential - Duplicate entry found with name"
         raise Fault(409, f"Conflict occurred attempting to store {what} {given['name']}.")
-    credential = add_credential(cloud, user, given["name"], given.get("description"), given.get("secret"))
+    texts = {key: given.get(key) for key in ("description", "secret")}
+    credential = add_credential(cloud, user, request.project_id, given["name"], **texts)
     credential["expires_at"] = expires_at
     shown = {**_linked_credential(request, credential), "secret": credential["_secret"]}
     return Response(201, {"application_credential": shown})
@@ -152,7 +153,7 @@ async def delete_credential(request: Request) -> Response:
     return Response(204)
 
 
-def _expiry(cloud: Cloud, given: str | None) -> str | None:
+def expiry(cloud: Cloud, given: str | None) -> str | None:
     """Return when a credential expires, in Keystone's format."""
     if given is None:
         return None

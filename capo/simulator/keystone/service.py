@@ -1,7 +1,7 @@
 """Keystone v3: versions, tokens by password, token and application credential, catalogue, identity of the caller.
 
-Stored are: projects, users (with `_password`), roles, application credentials (with `_secret`), regions. Roles of a
-user in a project are in the user's note `_grants`.
+Stored are: projects, users (with `_password`), roles, application credentials (with `_secret`), trusts, regions.
+Roles of a user in a project are in the user's note `_grants`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ CATALOG: Final = (
     ("block-storage", "cinder", "/volume/v3/{project_id}"),
     ("network", "neutron", "/network"),
 )
+TRUST: Final = "OS-TRUST:trust"
 METHODS: Final = ("external", "password", "token", "oauth1", "mapped", "application_credential", "ec2credential")
 INTERFACES: Final = ("public", "admin", "internal")
 
@@ -112,7 +113,7 @@ def seed(cloud: Cloud) -> None:
     }
     add_user(cloud, "admin", cloud.config.admin_password, ("admin", "load-balancer_admin"))
     member = add_user(cloud, "capi", cloud.config.member_password, ("member", "load-balancer_member"))
-    add_credential(cloud, member, "capi-seeded", "made with the cloud")
+    add_credential(cloud, member, member["default_project_id"], "capi-seeded", description="made with the cloud")
 
 
 def add_user(cloud: Cloud, name: str, password: str, roles: tuple[str, ...]) -> Json:
@@ -144,20 +145,23 @@ def add_user(cloud: Cloud, name: str, password: str, roles: tuple[str, ...]) -> 
     return user
 
 
-def add_credential(cloud: Cloud, user: Json, name: str, description: str | None, secret: str | None = None) -> Json:
-    """Create an application credential of a user for its project; it does not expire."""
-    project_id = user["default_project_id"]
+def add_credential(cloud: Cloud, user: Json, project_id: str, name: str, **given: str | None) -> Json:
+    """Create an application credential of a user for a project; it does not expire.
+
+    Args:
+        given: ``description`` and ``secret``.
+    """
     credential: Json = {
         "id": cloud.new_hex(),
         "name": name,
-        "description": description,
+        "description": given.get("description"),
         "user_id": user["id"],
         "project_id": project_id,
         "system": None,
         "expires_at": None,
         "unrestricted": None,
-        "roles": [_credential_role(role) for role in _roles(cloud, user, project_id)],
-        "_secret": secret or secrets.token_urlsafe(64),
+        "roles": [_credential_role(role) for role in roles_of(cloud, user, project_id)],
+        "_secret": given.get("secret") or secrets.token_urlsafe(64),
     }
     cloud.table("identity", "application_credentials")[credential["id"]] = credential
     return credential
@@ -220,10 +224,15 @@ async def create_token(request: Request) -> Response:
         case _:
             offered = {"identity": {"methods": list(METHODS)}}
             raise Fault(401, "Attempted to authenticate with an unsupported method.", extra=offered)
+    trust = _trusted(cloud, user, auth.get("scope"))
+    if trust is not None:
+        user, project_id = _acting(cloud, user, trust), str(trust["project_id"])
     if project_id is None:
         project_id = _scope(cloud, user, auth.get("scope"))
-    token = _issue(request, user, project_id, chain)
+    token = _issue(request, user, project_id, chain, trust)
     body = token.body
+    if trust is not None:
+        _end_with(cloud, token, trust)
     if credential is not None:
         _end_with(cloud, token, credential)
         shown = {"id": credential["id"], "name": credential["name"], "restricted": True}
@@ -304,14 +313,15 @@ def _end_with(cloud: Cloud, token: Token, credential: Json) -> None:
     ends = cloud.clock() + _left_s(cloud, credential)
     if ends < token.expires:
         token.expires = ends
-        token.body["expires_at"] = f"{credential['expires_at']}Z"
+        token.body["expires_at"] = f"{credential['expires_at'].removesuffix('Z')}Z"
 
 
 def _left_s(cloud: Cloud, credential: Json) -> float:
     """Return the remaining seconds of a credential."""
     if credential["expires_at"] is None:
         return math.inf
-    return (datetime.fromisoformat(credential["expires_at"]).replace(tzinfo=UTC) - cloud.now()).total_seconds()
+    ends = datetime.fromisoformat(credential["expires_at"].removesuffix("Z")).replace(tzinfo=UTC)
+    return (ends - cloud.now()).total_seconds()
 
 
 def _by_token(cloud: Cloud, given: Json) -> tuple[Json, list[str]]:
@@ -346,14 +356,38 @@ def _scope(cloud: Cloud, user: Json, scope: Json | str | None) -> str:
     raise _refused()
 
 
-def _roles(cloud: Cloud, user: Json, project_id: str) -> list[Json]:
+def roles_of(cloud: Cloud, user: Json, project_id: str) -> list[Json]:
+    """Return the roles of a user in a project, those that they imply included."""
     granted = user["_grants"].get(project_id, [])
     names = dict.fromkeys([*granted, *(implied for name in granted for implied in IMPLIED.get(name, ()))])
     by_name = {role["name"]: role for role in cloud.table("identity", "roles").values()}
     return [by_name[name] for name in names]
 
 
-def _issue(request: Request, user: Json, project_id: str, methods: list[str]) -> Token:
+def trusts(cloud: Cloud) -> dict[str, Json]:
+    """Return the trusts by id; the names of their roles are in the note ``_roles``."""
+    return cloud.table("identity", "trusts")
+
+
+def _trusted(cloud: Cloud, user: Json, scope: Json | str | None) -> Json | None:
+    """Return the trust that a scope names, None if it names none; only its trustee may use it, before its end."""
+    if not isinstance(scope, dict) or TRUST not in scope:
+        return None
+    trust = trusts(cloud).get(scope[TRUST].get("id", ""))
+    if trust is None or _left_s(cloud, trust) <= 0:
+        raise _refused()
+    if trust["trustee_user_id"] != user["id"]:
+        raise Fault(403, "You are not authorized to perform the requested action.")
+    return trust
+
+
+def _acting(cloud: Cloud, trustee: Json, trust: Json) -> Json:
+    """Return the user of a token for a trust, with the roles of the trust alone."""
+    user = cloud.table("identity", "users")[trust["trustor_user_id"]] if trust["impersonation"] else trustee
+    return {**user, "_grants": {trust["project_id"]: trust["_roles"]}}
+
+
+def _issue(request: Request, user: Json, project_id: str, methods: list[str], trust: Json | None = None) -> Token:
     cloud = request.cloud
     lifetime = cloud.timings.token_lifetime_s
     now = cloud.now().replace(microsecond=0)
@@ -367,11 +401,20 @@ def _issue(request: Request, user: Json, project_id: str, methods: list[str]) ->
     roles: list[Json] = []
     if project_id:
         project = cloud.table("identity", "projects")[project_id]
-        roles = _roles(cloud, user, project_id)
+        roles = roles_of(cloud, user, project_id)
         body["project"] = {"domain": DOMAIN, "id": project_id, "name": project["name"]}
+        body["catalog"] = catalog(cloud, request.base_url, project_id)
+    if project_id and trust is None:
         body["is_domain"] = False
         body["roles"] = [{"id": role["id"], "name": role["name"]} for role in roles]
-        body["catalog"] = catalog(cloud, request.base_url, project_id)
+    if trust is not None:
+        body["roles"] = roles  # Keystone shows them whole, and no `is_domain`.
+        body[TRUST] = {
+            "id": trust["id"],
+            "trustor_user": {"id": trust["trustor_user_id"]},
+            "trustee_user": {"id": trust["trustee_user_id"]},
+            "impersonation": trust["impersonation"],
+        }
     names = frozenset(role["name"] for role in roles)
     token_id = "gAAAAAB" + secrets.token_urlsafe(132)
     token = Token(token_id, user["id"], project_id, names, cloud.clock() + lifetime, body)

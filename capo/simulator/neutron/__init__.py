@@ -20,6 +20,7 @@ from capo.simulator.neutron import (
     rule,
     service,
     subnet,
+    subnetpool,
     trunk,
 )
 from capo.simulator.neutron.kind import Caller, values_of_post
@@ -29,6 +30,7 @@ __all__ = ["extensions", "quota", "service"]
 for _kind in (
     network.KIND,
     subnet.KIND,
+    subnetpool.KIND,
     port.KIND,
     router.KIND,
     group.KIND,

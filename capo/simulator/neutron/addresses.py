@@ -7,13 +7,20 @@ import secrets
 from typing import Final
 
 from capo.simulator.cloud import Cloud, Json
-from capo.simulator.neutron import subnet as subnets
+from capo.simulator.neutron.kind import touch
 from capo.simulator.neutron.service import invalid_input
 from capo.simulator.routing import Fault
 
 # Enough random tries to probably find a free address in a pool that is not nearly full.
 GUESSES: Final = 16
 SLAAC: Final = frozenset({"slaac", "dhcpv6-stateless"})
+INTERFACE: Final = "network:router_interface"
+INTERFACES: Final = (INTERFACE, "network:router_interface_distributed", "network:ha_router_replicated_interface")
+"""Device owners of a router's interfaces: of a plain one, a distributed one, and one with L3 HA."""
+
+
+def missing_subnet(subnet_id: str) -> Fault:
+    return Fault(404, f"Subnet {subnet_id} could not be found.", "SubnetNotFound")
 
 
 def taken(cloud: Cloud, subnet_id: str, *, but: str = "") -> set[str]:
@@ -61,7 +68,7 @@ class Allocation:
         keep = list(current or [])
         for entry in wanted:
             if "ip_address" in entry:
-                self._take_address(entry["ip_address"], entry.get("subnet_id"))
+                self._take_address(entry["ip_address"], entry.get("subnet_id"), with_slaac=with_slaac)
             elif "subnet_id" in entry:
                 self._take_in_subnet(entry["subnet_id"], keep)
             else:
@@ -81,7 +88,7 @@ class Allocation:
         else:
             self._take_from_any([subnet])
 
-    def _take_address(self, address: str, subnet_id: str | None) -> None:
+    def _take_address(self, address: str, subnet_id: str | None, *, with_slaac: bool) -> None:
         if subnet_id is not None:
             subnet = self._subnet(subnet_id)
             if not is_usable(address, subnet):
@@ -92,6 +99,12 @@ class Allocation:
             if not subnet:
                 message = f"IP address {address} is not a valid IP for any of the subnets on the specified network."
                 raise Fault(400, message, "InvalidIpForNetwork")
+        if with_slaac and is_slaac(subnet) and address != eui64(subnet["cidr"], self.mac):
+            message = (
+                f"IPv6 address {address} cannot be directly assigned to a port on subnet {subnet['id']} as the subnet "
+                "is configured for automatic addresses"
+            )
+            raise Fault(400, message, "AllocationOnAutoAddressSubnet")
         if address in self._taken(subnet["id"]):
             message = f"IP address {address} already allocated in subnet {subnet['id']}"
             raise Fault(409, message, "IpAddressAlreadyAllocated")
@@ -115,7 +128,7 @@ class Allocation:
     def _subnet(self, subnet_id: str) -> Json:
         subnet = self.cloud.table("network", "subnets").get(subnet_id)
         if subnet is None:
-            raise subnets.missing(subnet_id)
+            raise missing_subnet(subnet_id)
         if subnet["network_id"] != self.network_id:
             raise invalid_input(
                 f"Failed to create port on network {self.network_id}, because fixed_ips included invalid subnet "
@@ -134,6 +147,17 @@ class Allocation:
 def is_slaac(subnet: Json) -> bool:
     """Return whether addresses of the subnet are derived from the MAC address."""
     return subnet["ipv6_address_mode"] in SLAAC
+
+
+def add_slaac(cloud: Cloud, subnet: Json) -> None:
+    """Give the ports of a network their address in a new subnet with automatic addresses; routers get none."""
+    if not is_slaac(subnet):
+        return
+    for port in cloud.table("network", "ports").values():
+        if port["network_id"] == subnet["network_id"] and port["device_owner"] not in INTERFACES:
+            fixed = {"subnet_id": subnet["id"], "ip_address": eui64(subnet["cidr"], port["mac_address"])}
+            port["fixed_ips"] = sorted([*port["fixed_ips"], fixed], key=lambda each: str(each["ip_address"]))
+            touch(cloud, port)
 
 
 def is_usable(address: str, subnet: Json) -> bool:

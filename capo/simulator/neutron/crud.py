@@ -100,6 +100,7 @@ def _serve_resource(kind: Kind) -> None:
         changes = values_of_put(kind, given, caller)
         resource = kind.find(cloud, _id(request), caller)
         enforce_put(kind, resource, given, caller, cloud)
+        _expect_revision(request, resource)
         kind.update(cloud, resource, changes, caller)
         return Response(200, {kind.name: kind.shown(cloud, resource, caller)})
 
@@ -111,6 +112,15 @@ def _serve_resource(kind: Kind) -> None:
             raise disallowed(f"rule:delete_{kind.name}")
         kind.delete(cloud, resource, caller)
         return Response(204)
+
+
+def _expect_revision(request: Request, resource: Json) -> None:
+    """Refuse a change of another revision than the request names, as the extension revision-if-match does."""
+    expected = request.headers.get("If-Match", "").removeprefix("revision_number=")
+    current = resource.get("revision_number")
+    if expected and current is not None and expected != str(current):
+        detail = f"Constrained to {expected}, but current revision is {current}"
+        raise Fault(412, detail, "RevisionNumberConstraintFailed")
 
 
 def _id(request: Request) -> str:

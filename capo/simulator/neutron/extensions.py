@@ -17,7 +17,6 @@ from capo.simulator.routing import Request, Response
 EMPTY: Final = (
     "availability_zones",
     "agents",
-    "subnetpools",
     "address-scopes",
     "address-groups",
     "rbac-policies",

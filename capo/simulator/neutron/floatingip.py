@@ -7,6 +7,7 @@ from typing import Final
 
 from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, network, port, router
+from capo.simulator.neutron.addresses import INTERFACES
 from capo.simulator.neutron.kind import REQUIRED, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.routing import Fault
 
@@ -97,7 +98,7 @@ def _fixed(inner: Json, fixed_ip: str | None) -> Json:
 def _router_between(cloud: Cloud, floating: Json, inner: Json, subnet_id: str) -> str:
     """Return the router that connects the port's subnet to the external network."""
     for attached in port.KIND.table(cloud).values():
-        if attached["device_owner"] != router.INTERFACE or "_router_id" not in attached:
+        if attached["device_owner"] not in INTERFACES or "_router_id" not in attached:
             continue
         found = router.KIND.table(cloud).get(attached["_router_id"])
         info = found["external_gateway_info"] if found else None
@@ -112,7 +113,8 @@ def _router_between(cloud: Cloud, floating: Json, inner: Json, subnet_id: str) -
 
 
 def update(cloud: Cloud, floating: Json, changes: Json, caller: Caller) -> None:
-    changed = dict(changes)
+    # Without any field the floating IP is dissociated, too. Source: API reference, Network v2, "Update floating IP".
+    changed = dict(changes) or {"port_id": None}
     if "port_id" in changed or "fixed_ip_address" in changed:
         if "port_id" not in changed:
             raise _bad("fixed_ip_address cannot be specified without a port_id.")

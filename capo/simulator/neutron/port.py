@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, group, network
-from capo.simulator.neutron.addresses import Allocation
+from capo.simulator.neutron.addresses import INTERFACES, Allocation
 from capo.simulator.neutron.kind import REQUIRED, UNSET, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import disallowed
 from capo.simulator.routing import Fault
@@ -28,7 +28,7 @@ VNIC_TYPES: Final = (
 )
 # A port of these belongs to its device; only an admin may delete it.
 DEVICE_OWNERS: Final = ("compute:", "baremetal:", "manila:")
-ROUTER_OWNERS: Final = ("network:router_interface", "network:router_gateway", "network:floatingip")
+ROUTER_OWNERS: Final = (*INTERFACES, "network:router_gateway", "network:floatingip")
 BOUND: Final = {"port_filter": True, "ovs_hybrid_plug": False, "bound_drivers": {"0": "lab"}}
 
 
@@ -189,7 +189,7 @@ def update(cloud: Cloud, port: Json, changes: Json, _: Caller) -> None:
 
 
 def _check_router(cloud: Cloud, port: Json) -> None:
-    is_interface = port["device_owner"] == ROUTER_OWNERS[0]
+    is_interface = port["device_owner"] in INTERFACES
     if is_interface and port["device_id"] not in cloud.table("network", "routers"):
         raise Fault(404, f"Router {port['device_id']} could not be found", "RouterNotFound")
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, network, port, subnet
+from capo.simulator.neutron.addresses import INTERFACE, INTERFACES
 from capo.simulator.neutron.checks import Invalid
 from capo.simulator.neutron.kind import UNSET, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import service
 from capo.simulator.routing import Fault, Request, Response
 
-INTERFACE: Final = "network:router_interface"
 GATEWAY: Final = "network:router_gateway"
 
 
@@ -151,9 +151,9 @@ def _check_routes(cloud: Cloud, router: Json, routes: list[Json]) -> None:
             raise Fault(400, message, "InvalidRoutes")
 
 
-def ports_of(cloud: Cloud, router: Json, owner: str | None = None) -> list[Json]:
-    """Return a router's ports, of one kind or of all."""
-    wanted = {owner} if owner else {INTERFACE, GATEWAY}
+def ports_of(cloud: Cloud, router: Json, *owners: str) -> list[Json]:
+    """Return a router's ports, those of some device owners or all."""
+    wanted = owners or (*INTERFACES, GATEWAY)
     return [
         found
         for found in port.KIND.table(cloud).values()
@@ -162,7 +162,7 @@ def ports_of(cloud: Cloud, router: Json, owner: str | None = None) -> list[Json]
 
 
 def delete(cloud: Cloud, router: Json, _: Caller) -> None:
-    attached = [found["id"] for found in ports_of(cloud, router, INTERFACE)]
+    attached = [found["id"] for found in ports_of(cloud, router, *INTERFACES)]
     if attached:
         message = f"Router {router['id']} has ports still attached: {', '.join(sorted(attached))}"
         raise Fault(409, message, "RouterInUse")
@@ -232,6 +232,11 @@ def _attach_subnet(cloud: Cloud, router: Json, subnet_id: str, caller: Caller) -
         )
     if not found["gateway_ip"]:
         raise _bad("Subnet for router interface must have a gateway IP.")
+    if found["ipv6_ra_mode"] is None and found["ipv6_address_mode"] is not None:
+        raise _bad(
+            f"IPv6 subnet {subnet_id} configured to receive RAs from an external router cannot be added to Neutron "
+            "Router.."
+        )
     _check_subnet(cloud, router, found)
     wanted = {
         "network_id": found["network_id"],
@@ -273,7 +278,7 @@ async def remove_interface(request: Request) -> Response:
 
 
 def _attached(cloud: Cloud, router: Json, subnet_id: str | None, port_id: str | None) -> Json:
-    attached = ports_of(cloud, router, INTERFACE)
+    attached = ports_of(cloud, router, *INTERFACES)
     if port_id is not None:
         for found in attached:
             if found["id"] == port_id:

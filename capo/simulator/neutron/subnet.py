@@ -7,7 +7,7 @@ import itertools
 from typing import Final
 
 from capo.simulator.cloud import Cloud, Json
-from capo.simulator.neutron import checks, network
+from capo.simulator.neutron import addresses, checks, network, subnetpool
 from capo.simulator.neutron.kind import REQUIRED, UNSET, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import disallowed, invalid_input
 from capo.simulator.routing import Fault
@@ -17,8 +17,7 @@ MAX_NAME_SERVERS: Final = 5
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def missing(subnet_id: str) -> Fault:
-    return Fault(404, f"Subnet {subnet_id} could not be found.", "SubnetNotFound")
+missing: Final = addresses.missing_subnet
 
 
 def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
@@ -27,14 +26,12 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
         raise network.missing(values["network_id"])
     if not own(cloud, parent, caller):
         raise disallowed("rule:create_subnet")
-    if values["cidr"] is UNSET or values["cidr"] is None:
-        message = "Bad subnets request: a subnetpool must be specified in the absence of a cidr."
-        raise Fault(400, message, "BadRequest")
-    cidr = ipaddress.ip_network(values["cidr"])
-    _check_cidr(cloud, values, cidr)
+    cidr, pool_id = _cidr(cloud, values, caller)
     gateway = values["gateway_ip"]
     if gateway is UNSET:
-        gateway = str(cidr[1] if cidr.version == 4 and cidr.num_addresses > 1 else cidr[0])
+        # In a pool, it is the second address of either IP version.
+        is_second = (cidr.version == 4 or pool_id) and cidr.num_addresses > 1
+        gateway = str(cidr[1] if is_second else cidr[0])
     _check_gateway(cidr, gateway)
     pools = values["allocation_pools"]
     if pools is UNSET:
@@ -45,7 +42,8 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
         **values,
         "gateway_ip": gateway,
         "allocation_pools": pools,
-        "subnetpool_id": None,
+        "cidr": str(cidr),
+        "subnetpool_id": pool_id,
         "router:external": parent["router:external"],
     }
     _check_name_servers("new subnet", cidr.version, values["dns_nameservers"])
@@ -58,7 +56,52 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
     subnet = new(cloud, given, revision=0)
     KIND.table(cloud)[subnet["id"]] = subnet
     touch(cloud, parent)
+    addresses.add_slaac(cloud, subnet)
     return subnet
+
+
+def _cidr(cloud: Cloud, values: Json, caller: Caller) -> tuple[Network, str | None]:
+    """Return the CIDR of a new subnet, and the id of the pool that it is from."""
+    given = None if values["cidr"] is UNSET else values["cidr"]
+    pool_id = None if values["subnetpool_id"] is UNSET else values["subnetpool_id"]
+    if given and values["prefixlen"] is not UNSET:
+        raise _bad("cidr and prefixlen must not be supplied together.")
+    if given is None and pool_id is None:
+        raise _bad("a subnetpool must be specified in the absence of a cidr.")
+    if given is None and values["allocation_pools"] is not UNSET:
+        raise _bad("allocation_pools allowed only for specific subnet requests..")
+    cidr = ipaddress.ip_network(given) if given else None
+    if cidr is not None and cidr.version == values["ip_version"] == 6 and int(cidr.network_address) == 0:
+        raise invalid_input("IPv6 subnet '::' is not supported.")
+    if cidr is not None:
+        _check_cidr(cloud, values, cidr)
+    _check_modes(values, cidr)
+    return cidr or subnetpool.take(cloud, str(pool_id), values, caller), pool_id
+
+
+def _bad(message: str) -> Fault:
+    return Fault(400, f"Bad subnets request: {message}", "BadRequest")
+
+
+def _check_modes(values: Json, cidr: Network | None) -> None:
+    """Refuse modes that do not fit to the subnet or to each other."""
+    modes = {name: values[name] for name in ("ipv6_ra_mode", "ipv6_address_mode") if values[name] not in {UNSET, None}}
+    for name in modes:
+        if values["ip_version"] == 4:
+            raise invalid_input(f"{name} is not valid when ip_version is 4.")
+    if modes and not values["enable_dhcp"]:
+        raise invalid_input("ipv6_ra_mode or ipv6_address_mode cannot be set when enable_dhcp is set to False.")
+    if len(set(modes.values())) > 1:
+        raise invalid_input(
+            f"ipv6_ra_mode set to '{modes['ipv6_ra_mode']}' with ipv6_address_mode set to "
+            f"'{modes['ipv6_address_mode']}' is not valid. If both attributes are set, they must be the same value."
+        )
+    is_automatic = modes.get("ipv6_address_mode") in addresses.SLAAC
+    if is_automatic and cidr is not None and cidr.prefixlen != 64:
+        raise invalid_input(
+            f"Invalid CIDR {cidr} for IPv6 address mode. OpenStack uses the EUI-64 address format, which requires the "
+            "prefix to be /64."
+        )
 
 
 def _check_cidr(cloud: Cloud, values: Json, cidr: Network) -> None:
@@ -147,7 +190,10 @@ def update(cloud: Cloud, subnet: Json, changes: Json, _: Caller) -> None:
 def delete(cloud: Cloud, subnet: Json, _: Caller) -> None:
     for port in cloud.table("network", "ports").values():
         uses = any(fixed["subnet_id"] == subnet["id"] for fixed in port["fixed_ips"])
-        if uses and port["device_owner"] not in network.AUTOMATIC_OWNERS:
+        if addresses.is_slaac(subnet) and not port["device_owner"].startswith("network:router_"):
+            # Such addresses go with their subnet.
+            port["fixed_ips"] = [fixed for fixed in port["fixed_ips"] if fixed["subnet_id"] != subnet["id"]]
+        elif uses and port["device_owner"] not in network.AUTOMATIC_OWNERS:
             message = (
                 f"Unable to complete operation on subnet {subnet['id']}: "
                 "One or more ports have an IP allocation from this subnet."

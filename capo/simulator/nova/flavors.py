@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlencode
 
 from capo.simulator.cloud import Cloud, Json
-from capo.simulator.nova.service import bad_request, links, not_allowed, not_found, service, since, unknown_marker
+from capo.simulator.nova.service import (
+    bad_request,
+    limit_of,
+    links,
+    next_links,
+    not_allowed,
+    not_found,
+    service,
+    since,
+    unknown_marker,
+)
 from capo.simulator.nova.state import host_of, long_time_of
 from capo.simulator.paging import after_marker
 from capo.simulator.routing import Request, Response
@@ -20,7 +29,6 @@ SEEDED: Final = (
     ("m1.medium", 2, 2048, 10),
     ("lab.too-big", 99999, 1024, 5),
 )
-MAX_PAGE: Final = 1000
 TEXT: Final[Json] = many({"type": "string"})
 NUMBER: Final[Json] = many({"type": "string", "pattern": "^[0-9]*$", "minLength": 1})
 SORT_KEYS: Final = (
@@ -123,12 +131,12 @@ def _full(request: Request, flavor: Json) -> Json:
 
 @service.route("GET", "/v2.1/flavors")
 async def list_flavors(request: Request) -> Response:
-    return _list(request, _brief, "flavors")
+    return _list(request, _brief)
 
 
 @service.route("GET", "/v2.1/flavors/detail")
 async def list_flavors_detail(request: Request) -> Response:
-    return _list(request, _full, "flavors/detail")
+    return _list(request, _full)
 
 
 @service.route("GET", "/v2.1/flavors/{id}")
@@ -147,19 +155,17 @@ async def get_extra_specs(request: Request) -> Response:
     return Response(200, {"extra_specs": flavor["extra_specs"]})
 
 
-def _list(request: Request, view: Callable[[Request, Json], Json], path: str) -> Response:
+def _list(request: Request, view: Callable[[Request, Json], Json]) -> Response:
     query = request.query
     check_query(STRICT_QUERY if since(request, 75) else QUERY, query)
     flavors = _sorted(list(request.cloud.table("compute", "flavors").values()), request)
     for key, field in (("minRam", "ram"), ("minDisk", "disk")):
         if key in query:
             flavors = [flavor for flavor in flavors if flavor[field] >= _least(key, query[key])]
-    limit = min(int(query.get("limit") or MAX_PAGE), MAX_PAGE)
-    page = after_marker(flavors, query.get("marker"), unknown_marker)[:limit]
+    page = after_marker(flavors, query.get("marker"), unknown_marker)[: limit_of(request)]
     body: Json = {"flavors": [view(request, flavor) for flavor in page]}
-    if page and "limit" in query and len(page) == limit:
-        rest = urlencode([*((k, v) for k, v in query.items() if k != "marker"), ("marker", page[-1]["id"])])
-        body["flavors_links"] = [{"rel": "next", "href": f"{request.service_url}/v2.1/{path}?{rest}"}]
+    if following := next_links(request, page):
+        body["flavors_links"] = following
     return Response(200, body)
 
 

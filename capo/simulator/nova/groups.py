@@ -14,7 +14,6 @@ from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_body, check_query, many
 
 PATH: Final = "/v2.1/os-server-groups"
-MAX_PAGE: Final = 1000
 RULES: Final[Json] = {"type": "object", "properties": {"max_server_per_host": {}}, "additionalProperties": False}
 
 NUMBER: Final = many({"type": "string", "pattern": "^[0-9]*$", "minLength": 1})
@@ -48,7 +47,8 @@ async def list_groups(request: Request) -> Response:
     groups = request.cloud.table("compute", "server_groups").values()
     owned = [_shown(request, group) for group in groups if group["project_id"] == request.project_id]
     first = int(request.query.get("offset", "0"))
-    limit = int(request.query.get("limit", "0")) or MAX_PAGE
+    most = request.cloud.config.max_limit
+    limit = min(int(request.query.get("limit", "0")) or most, most)
     return Response(200, {"server_groups": owned[first : first + limit]})
 
 

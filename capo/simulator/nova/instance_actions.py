@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlencode
 
 from capo.simulator.cloud import Cloud, Json
-from capo.simulator.nova.service import bad_request, require, service, since
+from capo.simulator.nova.service import bad_request, limit_of, next_links, require, service, since
 from capo.simulator.nova.state import find, long_time_of
 from capo.simulator.paging import after_marker
 from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import check_query, many
 
-MAX_PAGE: Final = 1000
 SHOWN: Final = {"os-start": "start", "os-stop": "stop", "reboot": "reboot", "lock": "lock", "unlock": "unlock"}
 """Nova's names of the logged actions, by their name in the request."""
 
@@ -48,12 +46,10 @@ async def list_actions(request: Request) -> Response:
         for action in reversed(server.get("_actions", []))
         if query.get("changes-since", "") <= action["updated_at"] <= query.get("changes-before", "9")
     ]
-    limit = int(query.get("limit", "0")) or MAX_PAGE
-    page = after_marker(actions, query.get("marker"), _unknown_marker, key="request_id")[:limit]
+    page = after_marker(actions, query.get("marker"), _unknown_marker, key="request_id")[: limit_of(request)]
     body: Json = {"instanceActions": page}
-    if page and "limit" in query and len(page) == limit:
-        rest = urlencode([*((k, v) for k, v in query.items() if k != "marker"), ("marker", page[-1]["request_id"])])
-        body["links"] = [{"rel": "next", "href": f"{request.service_url}{request.path}?{rest}"}]
+    if links := next_links(request, page, key="request_id"):
+        body["links"] = links
     return Response(200, body)
 
 

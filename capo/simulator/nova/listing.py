@@ -6,19 +6,25 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from capo.simulator import collation
 from capo.simulator.cloud import Json
 from capo.simulator.nova import view as nova_view
 from capo.simulator.nova.schema import list_servers, truth
-from capo.simulator.nova.service import bad_request, not_allowed, service, since, unknown_marker
+from capo.simulator.nova.service import (
+    bad_request,
+    limit_of,
+    next_links,
+    not_allowed,
+    service,
+    since,
+    unknown_marker,
+)
 from capo.simulator.nova.state import VM_STATES, is_mapped, notes, servers
 from capo.simulator.paging import after_marker
 from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import YES_AND_NO, check_query
 
-MAX_PAGE: Final = 1000
 STATUSES: Final = frozenset({*VM_STATES, "PASSWORD", "REVERT_RESIZE"})
 # Filters of a plain member by the microversion that added them; others are ignored.
 MEMBER_FILTERS: Final = {
@@ -100,15 +106,15 @@ SPECIAL: Final[dict[str, Callable[[Json, str], bool]]] = {
 
 @service.route("GET", "/v2.1/servers")
 async def list_brief(request: Request) -> Response:
-    return _answer(request, nova_view.brief, "servers", "index")
+    return _answer(request, nova_view.brief, "index")
 
 
 @service.route("GET", "/v2.1/servers/detail")
 async def list_detail(request: Request) -> Response:
-    return _answer(request, nova_view.list_entry, "servers/detail", "detail")
+    return _answer(request, nova_view.list_entry, "detail")
 
 
-def _answer(request: Request, view: Callable[..., Json], path: str, rule: str) -> Response:
+def _answer(request: Request, view: Callable[..., Json], rule: str) -> Response:
     query = request.query
     check_query(list_servers(request.microversion), query)
     _check_times(request)
@@ -117,16 +123,14 @@ def _answer(request: Request, view: Callable[..., Json], path: str, rule: str) -
     if everyone and not request.is_admin:
         raise not_allowed(f"os_compute_api:servers:{rule}:get_all_tenants")
     found = _sorted(_found(request, everyone=everyone), request)
-    limit = min(int(query.get("limit") or MAX_PAGE), MAX_PAGE)
-    page = after_marker(found, query.get("marker") or None, unknown_marker)[:limit]
+    page = after_marker(found, query.get("marker") or None, unknown_marker)[: limit_of(request)]
     is_down = notes(request.cloud).is_cell_down
     if is_down and not _tolerates_down_cell(request):
         page = [server for server in page if not is_mapped(server)]
         is_down = False
     body: Json = {"servers": [view(request, server, is_down=is_down) for server in page]}
-    if page and "limit" in query and len(page) == limit:
-        rest = urlencode([*((k, v) for k, v in query.items() if k != "marker"), ("marker", page[-1]["id"])])
-        body["servers_links"] = [{"rel": "next", "href": f"{request.service_url}/v2.1/{path}?{rest}"}]
+    if following := next_links(request, page):
+        body["servers_links"] = following
     return Response(200, body)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from capo.simulator.cloud import Cloud, Json
 from capo.simulator.nova import build, view
-from capo.simulator.nova.schema import METADATA, NOTHING, update_server
+from capo.simulator.nova.schema import MAX_TAGS, METADATA, NOTHING, update_server
 from capo.simulator.nova.service import bad_request, not_found, service, since
 from capo.simulator.nova.state import Failure, cell_failure, find, find_up, is_mapped, missing, notes, servers, touch
 from capo.simulator.routing import Request, Response
@@ -119,6 +119,19 @@ async def delete_item(request: Request) -> Response:
         raise not_found("Metadata item was not found")
     del server["metadata"][key]
     return Response(204, headers={"Content-Type": "application/json"})
+
+
+@service.route("PUT", "/v2.1/servers/{server_id}/tags/{tag}")
+async def add_tag(request: Request) -> Response:
+    if request.match["server_id"] not in servers(request.cloud):
+        raise not_found(f"Instance {request.match['server_id']} has no mapping to a cell.")
+    server, tag = find_up(request), request.match["tag"]
+    if tag in server["tags"]:
+        return Response(204, headers={"Content-Type": "application/json"})
+    if len(server["tags"]) >= MAX_TAGS:
+        raise bad_request(f"The number of tags exceeded the per-server limit {MAX_TAGS}")
+    server["tags"].append(tag)
+    return Response(201, headers={"Content-Type": "application/json"})
 
 
 @service.tweak("fail_builds")

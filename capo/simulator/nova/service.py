@@ -6,6 +6,7 @@ The package registers the routes of the other modules; the life of servers is in
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlencode
 
 from multidict import CIMultiDict
 
@@ -77,6 +78,23 @@ def bad_request(message: str) -> Fault:
 def unknown_marker(marker: str) -> Fault:
     """Return Nova's refusal of a page marker that is not in the list."""
     return bad_request(f"marker [{marker}] not found")
+
+
+def limit_of(request: Request) -> int:
+    """Return how many resources a page has at most."""
+    most = request.cloud.config.max_limit
+    return min(int(request.query.get("limit") or most), most)
+
+
+def next_links(request: Request, page: list[Json], *, key: str = "id") -> list[Json]:
+    """Return the link to the rest of a list: a full page has one, whether or not the request had a limit.
+
+    Source: nova/api/openstack/common.py, ``_get_collection_links``.
+    """
+    if not page or len(page) != limit_of(request):
+        return []
+    rest = [*((name, value) for name, value in request.query.items() if name != "marker"), ("marker", page[-1][key])]
+    return [{"rel": "next", "href": f"{request.service_url}{request.path}?{urlencode(rest)}"}]
 
 
 def not_found(message: str) -> Fault:

@@ -11,7 +11,7 @@ from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import internal
 from capo.simulator.octavia.driver import Driver
 from capo.simulator.octavia.service import service_project
-from capo.simulator.octavia.state import listeners_of
+from capo.simulator.octavia.state import listeners_of, vips_of
 from capo.simulator.routing import Fault
 
 OWNER: Final = "Octavia"
@@ -49,6 +49,7 @@ class Amphora(Driver):
             return
         vip["security_groups"] = [group["id"]]
         amphora_id = cloud.new_id()
+        vips = vips_of(balancer)
         made = internal.create_port(
             cloud,
             project_id,
@@ -56,7 +57,7 @@ class Amphora(Driver):
                 "name": f"octavia-lb-vrrp-{amphora_id}",
                 "network_id": vip["network_id"],
                 "security_groups": [group["id"]],
-                "allowed_address_pairs": [{"ip_address": balancer["vip_address"]}],
+                "allowed_address_pairs": [{"ip_address": address} for address in vips],
             },
         )
         internal.bind_port(cloud, made["id"], device_id=cloud.new_id(), device_owner=OWNER, host="amphora")

@@ -115,11 +115,19 @@ def _check_choice(cloud: Cloud, values: Json) -> None:
 
 def _make(request: Request, values: Json) -> Json:
     balancer = new(request.cloud, values, request.project_id)
-    port = network.place_vip(request, values, balancer["id"])
+    port, subnet_id = network.place_vip(request, values, balancer["id"])
+    more = [each["subnet_id"] for each in values["additional_vips"] or ()]
+    is_ignored = not drivers.driver_of(values).has_additional_vips(request.cloud)
     return balancer | {
-        "vip_address": port["fixed_ips"][0]["ip_address"],
+        "vip_address": network.address_in(port, subnet_id),
         "vip_port_id": port["id"],
-        "vip_subnet_id": port["fixed_ips"][0]["subnet_id"],
+        "vip_subnet_id": subnet_id,
+        "additional_vips": [
+            {"subnet_id": each, "ip_address": None, "port_id": None}
+            if is_ignored
+            else {"subnet_id": each, "ip_address": network.address_in(port, each), "port_id": port["id"]}
+            for each in more
+        ],
         "vip_network_id": port["network_id"],
         "vip_vnic_type": "normal",
         "_group_id": None,

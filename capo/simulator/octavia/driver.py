@@ -19,6 +19,10 @@ class Driver:
         """Return Octavia's error for Neutron's refusal of the VIP's port."""
         raise NotImplementedError
 
+    def has_additional_vips(self, cloud: Cloud) -> bool:
+        """Return whether the VIP's port gets an address for each additional VIP; otherwise they are ignored."""
+        return True
+
     def check_balancer(self, values: Json) -> None:
         """Refuse a load balancer that the provider does not support."""
 

@@ -17,6 +17,7 @@ from capo.simulator.octavia.state import (
     listeners_of,
     new,
     table,
+    vips_of,
 )
 from capo.simulator.octavia.values import LISTENER, Attribute, Reader, body_of, uuid
 from capo.simulator.routing import Fault, Request, Response
@@ -48,17 +49,16 @@ def _clash(one: str, other: str) -> bool:
 
 
 def check_cidrs(balancer: Json, cidrs: list[str] | None) -> None:
-    """Refuse allowed CIDRs of another IP version than the VIP's.
+    """Refuse allowed CIDRs of another IP version than those of the VIPs.
 
     Raises:
         Fault: 400.
     """
-    version = ipaddress.ip_address(balancer["vip_address"]).version
+    vips = vips_of(balancer)
+    versions = {ipaddress.ip_address(each).version for each in vips}
     for cidr in cidrs or []:
-        if ipaddress.ip_network(cidr, strict=False).version != version:
-            raise invalid(
-                f"CIDR {cidr} IP version incompatible with all VIPs ['{balancer['vip_address']}'] IP version."
-            )
+        if ipaddress.ip_network(cidr, strict=False).version not in versions:
+            raise invalid(f"CIDR {cidr} IP version incompatible with all VIPs {vips} IP version.")
 
 
 @route("GET", "/listeners")

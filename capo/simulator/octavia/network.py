@@ -11,8 +11,8 @@ from capo.simulator.ports import find as find_port
 from capo.simulator.routing import Fault, Request
 
 
-def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
-    """Return the VIP's port, created unless one was given.
+def place_vip(request: Request, values: Json, balancer_id: str) -> tuple[Json, str]:
+    """Return the VIP's port, created unless one was given, and the subnet of the VIP.
 
     Raises:
         Fault: Unknown network, subnet or port; or Neutron's refusal as Octavia passes it on.
@@ -24,7 +24,7 @@ def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
             raise bad(f"Port {values['vip_port_id']} not found.")
         if port["device_id"]:
             raise invalid(f"Port {port['id']} is already used by device {port['device_id']} ")
-        return port
+        return port, str(port["fixed_ips"][0]["subnet_id"])
     if values["vip_subnet_id"] is not None:
         subnet = check_subnet(request, values["vip_subnet_id"])
         network_id = subnet["network_id"]
@@ -39,10 +39,13 @@ def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
     fixed = {"subnet_id": subnet["id"]}
     if values["vip_address"] is not None:
         fixed["ip_address"] = values["vip_address"]
+    more = _additional(cloud, values, subnet)
     driver = drivers.driver_of(values)
-    body = {"network_id": network_id, "fixed_ips": [fixed], **driver.vip_port(cloud, balancer_id)}
+    if not driver.has_additional_vips(cloud):
+        more = []
+    body = {"network_id": network_id, "fixed_ips": [fixed, *more], **driver.vip_port(cloud, balancer_id)}
     try:
-        return internal.create_port(cloud, request.project_id, body)
+        return internal.create_port(cloud, request.project_id, body), str(subnet["id"])
     except Fault as fault:
         raise driver.no_vip(fault) from fault
 
@@ -60,6 +63,26 @@ def check_subnet(request: Request, subnet_id: str) -> Json:
     if not network.is_visible(request.cloud, parent, Caller.from_request(request)):
         raise bad(f"Subnet {subnet_id} not found.")
     return subnet
+
+
+def _additional(cloud: Cloud, values: Json, first: Json) -> list[Json]:
+    """Return the addresses to ask for beside that of the VIP."""
+    wanted = list(values["additional_vips"] or ())
+    used = [first["id"], *(each["subnet_id"] for each in wanted)]
+    if len(set(used)) < len(used):
+        raise invalid("Duplicate VIP subnet(s) specified. Only one IP can be bound per subnet.")
+    subnets = cloud.table("network", "subnets")
+    for subnet_id in used:
+        if subnet_id not in subnets:
+            raise invalid(f"Subnet {subnet_id} not found")
+    if len({subnets[subnet_id]["network_id"] for subnet_id in used}) > 1:
+        raise invalid("All VIP subnets must belong to the same network.")
+    return [{key: each[key] for key in ("subnet_id", "ip_address") if each.get(key)} for each in wanted]
+
+
+def address_in(port: Json, subnet_id: str) -> str:
+    """Return a port's address in a subnet."""
+    return next(str(fixed["ip_address"]) for fixed in port["fixed_ips"] if fixed["subnet_id"] == subnet_id)
 
 
 def _first_subnet(cloud: Cloud, network_id: str) -> Json:

@@ -18,7 +18,7 @@ from typing import Final
 from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import internal
 from capo.simulator.octavia.driver import Driver
-from capo.simulator.octavia.state import members_of, monitor_of, pools_of, table
+from capo.simulator.octavia.state import members_of, monitor_of, pools_of, table, vips_of
 from capo.simulator.routing import Fault
 
 NAME: Final = "ovn"
@@ -36,6 +36,8 @@ HAS_MONITORS: Final = "2021.2"
 FINDS_SUBNETS: Final = "2022.1"
 # The first release whose VIP ports have owner and device, and that supports SOURCE_IP.
 MARKS_PORTS: Final = "2026.2"
+# The first release that gives a load balancer more than one VIP instead of ignoring all but the first.
+HAS_ADDITIONAL_VIPS: Final = "2023.2"
 
 
 class Ovn(Driver):
@@ -49,6 +51,9 @@ class Ovn(Driver):
 
     def no_vip(self, fault: Fault) -> Fault:
         return Fault(500, f"Provider 'ovn' reports error: {fault.message}")
+
+    def has_additional_vips(self, cloud: Cloud) -> bool:
+        return _has(cloud, HAS_ADDITIONAL_VIPS)
 
     def check_balancer(self, values: Json) -> None:
         if values["availability_zone"] is not None:
@@ -126,8 +131,8 @@ def _check_protocol(values: Json) -> None:
 
 
 def _check_version(balancer: Json, member: Json) -> None:
-    versions = {ipaddress.ip_address(each).version for each in (balancer["vip_address"], member["address"])}
-    if len(versions) > 1:
+    versions = {ipaddress.ip_address(each).version for each in vips_of(balancer)}
+    if ipaddress.ip_address(member["address"]).version not in versions:
         raise _unsupported(
             "OVN provider does not support mixing IPv4/IPv6 configuration within the same Load Balancer."
         )

@@ -56,6 +56,12 @@ def table(cloud: Cloud, kind: str) -> Table:
     return cloud.table("load-balancer", kind)
 
 
+def vips_of(balancer: Json) -> list[str]:
+    """Return the virtual addresses of a load balancer."""
+    more = [each["ip_address"] for each in balancer["additional_vips"]]
+    return [balancer["vip_address"], *(address for address in more if address)]
+
+
 def time_of(cloud: Cloud) -> str:
     """Return the time in Octavia's format."""
     return f"{cloud.now():%Y-%m-%dT%H:%M:%S}"

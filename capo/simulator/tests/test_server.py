@@ -308,6 +308,19 @@ def test_two_simulators_run_side_by_side(simulator: Simulator, member: Client) -
         assert other.url != simulator.url
 
 
+def test_a_simulator_ends_that_is_stopped_as_soon_as_it_is_ready() -> None:
+    class Stopped(Simulator):
+        def __init__(self, cloud: Cloud, *, port: int) -> None:
+            super().__init__(cloud, port=port)
+            self._ready.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
+
+    stopped = Stopped.start()
+
+    stopped._thread.join(60)
+    assert not stopped._thread.is_alive()
+    stopped._folder.cleanup()
+
+
 def test_a_port_in_use_is_reported(simulator: Simulator) -> None:
     with pytest.raises(OSError, match="in use"):
         Simulator.start(port=int(simulator.url.rpartition(":")[2]))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api.validation.difference import MOST
+from capo import names
 from capo.json_types import Json
 from capo.webhooks import admission
 
@@ -83,6 +84,22 @@ def test_an_update_repeats_warnings_only_when_the_spec_changes() -> None:
 
     assert labelled == {"allowed": True}
     assert len(disabled["warnings"]) == 1
+
+
+def test_an_update_of_the_build_timeout_has_its_warning() -> None:
+    template = {
+        "apiVersion": f"{GROUP}/v1beta2",
+        "kind": "OpenStackMachineTemplate",
+        "metadata": {"name": "t", "annotations": {names.BUILD_TIMEOUT_ANNOTATION: "soon"}},
+        "spec": {"template": {"spec": {}}},
+    }
+    before = {**template, "metadata": {"name": "t"}}
+
+    edited = response("OpenStackMachineTemplate", operation="UPDATE", oldObject=before, object=template)
+    kept = response("OpenStackMachineTemplate", operation="UPDATE", oldObject=template, object=template)
+
+    assert "is not a duration" in edited["warnings"][0]
+    assert kept == {"allowed": True}
 
 
 def test_a_deletion_is_allowed_without_a_look() -> None:

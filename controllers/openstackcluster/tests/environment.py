@@ -14,6 +14,7 @@ from capo.simulator.testing import Client
 from controllers.openstackcluster.controller import ClusterController
 from controllers.openstackcluster.dns import Answer
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
+from controllers.openstackmachine.controller import MachineController
 from controllers.openstackserver.controller import ServerController
 from environments.in_memory import InMemoryEnvironment
 
@@ -47,12 +48,15 @@ BALANCER_PATH = "/load-balancer/v2.0/lbaas"
 class ClusterEnvironment(InMemoryEnvironment):
     """One manager with the controllers of clusters and servers.
 
+    Args:
+        more: further controllers.
+
     Attributes:
         dns: the answer of DNS for every name; by default that the name does not exist.
     """
 
-    def __init__(self) -> None:
-        super().__init__(ClusterController, ServerController)
+    def __init__(self, *more: type[MachineController]) -> None:
+        super().__init__(ClusterController, ServerController, *more)
         self.before: dict[str, dict[str, Any]] = {}
         self._sessions: list[requests.Session] = []
         self.dns = Answer()

@@ -29,7 +29,7 @@ OWN = ("10.6.0.0/24", "172.24.4.5", "2001:db8::/64")
     ],
 )
 def test_cidrs_of_a_listener(wanted: tuple[str, ...], own: tuple[str, ...], version: int, expected: Allowed) -> None:
-    assert allowed(wanted, own, version=version) == expected
+    assert allowed(wanted, own, versions=(version,)) == expected
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_cidrs_of_a_listener(wanted: tuple[str, ...], own: tuple[str, ...], vers
 )
 def test_a_list_that_cannot_be_enforced_is_refused_and_never_read_as_open_to_all(wanted: tuple[str, ...]) -> None:
     with pytest.raises(InvalidSpecError):
-        allowed(wanted, OWN, version=4)
+        allowed(wanted, OWN, versions=(4,))
 
 
 def test_what_octavia_shows_compares_equal() -> None:

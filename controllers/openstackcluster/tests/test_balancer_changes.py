@@ -111,3 +111,22 @@ def test_allowed_cidrs_that_are_taken_back_before_they_are_in_force_do_not_stay(
 
     assert ports_open_to(world) == {()}
     assert world.is_ready()
+
+
+def test_a_change_that_was_refused_while_others_changed_the_load_balancer_follows_soon(
+    world: ClusterEnvironment,
+) -> None:
+    world.up(**MANAGED, apiServer=MORE)
+    match = {"service": "load-balancer", "method": "PUT", "path": "/v2.0/lbaas/listeners/*"}
+    world.add_fault(match=match, effect={"status": 409, "message": "Load Balancer is immutable and cannot be updated"})
+    world.change(apiServer={"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}})
+    world.settle(for_s=60)
+    assert ports_open_to(world) == {()}
+    refused = [each for each in world.requests() if each.startswith("PUT") and "/listeners/" in each]
+
+    world.clear_faults()
+    world.settle(for_s=30)
+
+    (cidrs,) = ports_open_to(world)
+    assert "192.0.2.0/24" in cidrs
+    assert 1 <= len(refused) <= 7

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
+from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER, SECRET, Key
 from controllers.openstackcluster import bastion_hash
 from controllers.openstackcluster.tests import given
 from controllers.openstackcluster.tests.environment import (
@@ -20,6 +20,7 @@ from controllers.openstackcluster.tests.environment import (
     SERVER,
     ClusterEnvironment,
 )
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 
 WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
 LARGER = {"flavor": {"filter": {"name": "m1.medium"}}}
@@ -54,6 +55,18 @@ def test_the_bastion_is_in_the_bastion_group(world: ClusterEnvironment) -> None:
 
     group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-bastion")["id"]
     assert world.one("ports", name=f"{BASTION_NAME}-0")["security_groups"] == [group]
+
+
+def test_the_bastion_follows_its_cluster_to_another_manager(world: ClusterEnvironment) -> None:
+    world.up(**WITH)
+    before = server(world)["id"]
+
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "x"}}})
+    world.settle(for_s=60)
+
+    child = world.get(OPENSTACK_SERVER, BASTION_NAME)
+    assert child["metadata"]["labels"][names.WATCH_FILTER_LABEL] == "x"
+    assert server(world)["id"] == before
 
 
 def test_an_edited_bastion_is_replaced_and_keeps_its_address(world: ClusterEnvironment) -> None:

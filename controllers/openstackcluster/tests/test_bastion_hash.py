@@ -48,6 +48,7 @@ PLAIN = bastion_hash.fingerprint(bastion(), ())
     ("machine", "fields"),
     [
         pytest.param({"identityRef": {"name": "other", "cloudName": "c"}}, {}, id="credentials"),
+        pytest.param({"antiAffinity": "none"}, {}, id="no anti-affinity"),
         pytest.param({"providerID": "openstack:///x"}, {}, id="provider ID"),
         pytest.param({}, {"floatingIP": "198.51.100.9"}, id="floating IP"),
         pytest.param({"trunk": False, "configDrive": False, "tags": [], "serverMetadata": []}, {}, id="nothing"),

@@ -9,7 +9,8 @@ import pytest
 
 from api.v1alpha1 import OpenStackServer
 from api.v1beta2 import OpenStackCluster
-from api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus
+from api.v1beta2.openstackcluster import Bastion
+from api.v1beta2.openstackclusterstatus import BastionReplacement, BastionStatus
 from capo import names
 from capo.engine.steps import Wait
 from controllers import server_child

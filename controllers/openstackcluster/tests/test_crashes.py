@@ -10,12 +10,13 @@ from capo.engine.conditions import timestamp
 from capo.kube.kinds import OPENSTACK_CLUSTER
 from controllers.openstackcluster.tests.environment import COUNTS_OF_FULL, FULL, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from environments.in_memory import killed_at_write, killed_when
+from environments.in_memory import killed_at_write, killed_before_create, killed_when
 
 pytestmark = pytest.mark.slow
 
-KUBERNETES_WRITES = 22
+KUBERNETES_WRITES = 12
 CLOUD_WRITES = 15
+CREATES = 9
 
 
 def whole_then_gone(world: ClusterEnvironment) -> None:
@@ -52,6 +53,30 @@ def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over_w_51(
     world.start()
 
     whole_then_gone(world)
+
+
+@pytest.mark.parametrize("number", range(1, CREATES + 1))
+def test_a_manager_that_dies_between_two_creates_is_taken_over(world: ClusterEnvironment, number: int) -> None:
+    world.place(**FULL)
+    with killed_before_create(number):
+        world.settle(for_s=60)
+
+    world.start()
+
+    whole_then_gone(world)
+
+
+@pytest.mark.parametrize("number", [2, 4, 5, 6])
+def test_a_cluster_that_is_deleted_after_a_manager_died_between_two_creates_leaves_nothing(
+    world: ClusterEnvironment, number: int
+) -> None:
+    world.place(**FULL)
+    with killed_before_create(number):
+        world.settle(for_s=60)
+
+    world.start()
+
+    gone(world)
 
 
 @pytest.mark.parametrize("number", range(1, 7))

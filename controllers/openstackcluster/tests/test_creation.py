@@ -343,6 +343,26 @@ def test_an_unknown_provider_and_flavor_are_replaced_by_the_default_with_an_even
     assert {"OctaviaProviderNotFound", "OctaviaFlavorNotFound"} <= set(world.events.reasons())
 
 
+def test_the_load_balancer_has_the_flavor_and_the_zone_of_the_spec(world: ClusterEnvironment) -> None:
+    wanted = {"provider": "amphora", "flavor": "single", "availabilityZone": "az1"}
+    world.up(**MANAGED, apiServer={"managedLoadBalancer": wanted}, for_s=300)
+
+    (flavor_id,) = (
+        id_ for id_, each in world.cloud.table("load-balancer", "flavors").items() if each["name"] == "single"
+    )
+    found = world.one("loadbalancers")
+    assert (found["provider"], found["flavor_id"], found["availability_zone"]) == ("amphora", flavor_id, "az1")
+    assert world.is_ready()
+
+
+def test_a_zone_that_octavia_does_not_have_is_named(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED, apiServer={"managedLoadBalancer": {"availabilityZone": "nowhere"}}, for_s=300)
+
+    assert world.shown("LoadBalancerReady")[0] == "False"
+    assert "availability zone" in world.message("LoadBalancerReady").lower()
+    assert "loadbalancers" not in world.created()
+
+
 def test_the_bastion_carries_label_owner_and_watch_filter_c_58_c_45_w_88(world: ClusterEnvironment) -> None:
     world.place(**FULL)
     world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "blue"}}})

@@ -124,7 +124,7 @@ def test_a_port_of_somebody_else_is_named_and_waited_for_c_13_w_73(world: Cluste
     world.remove()
 
     assert f"port {port['id']} 'theirs'" in blocked(world)
-    assert world.shown("NetworkReady") == ("False", "NetworkCreateFailed")
+    assert world.shown("NetworkReady") == world.shown("Ready") == ("False", "DeletionBlocked")
 
     world.member.ask("DELETE", f"{NETWORK_PATH}/ports/{port['id']}")
     world.settle(for_s=300)

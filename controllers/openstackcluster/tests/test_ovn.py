@@ -141,6 +141,19 @@ def test_a_load_balancer_in_a_zone_that_ovn_does_not_have_is_refused_in_its_word
     assert vip_ports(world) == []
 
 
+@pytest.mark.parametrize(("field", "value"), [("availabilityZone", "az1"), ("flavor", "big")])
+def test_what_ovn_is_known_not_to_have_is_refused_before_a_create(
+    world: ClusterEnvironment, field: str, value: str
+) -> None:
+    world.use_ovn(default="amphora")
+
+    world.up(**MANAGED, apiServer={"managedLoadBalancer": {"provider": "ovn", field: value}}, for_s=300)
+
+    assert world.shown("LoadBalancerReady") == ("False", "InvalidClusterSpec")
+    assert f"managedLoadBalancer.{field}: Octavia's provider ovn has none" in world.message("LoadBalancerReady")
+    assert "POST /v2.0/lbaas/loadbalancers" not in world.requests()
+
+
 def test_an_ovn_without_health_monitors_is_asked_once_for_each_pool(world: ClusterEnvironment) -> None:
     world.use_ovn(release="2021.1")
     world.up(**MANAGED, **MORE)
@@ -339,6 +352,7 @@ def test_vip_ports_that_ovn_left_go_with_the_cluster(world: ClusterEnvironment, 
     limit_listeners(world, 0)
     server = {"apiServer": {"managedLoadBalancer": {"provider": "ovn"}}}
     world.up(**(MANAGED if is_managed else own_network(world)), **server, for_s=200)
+    world.settle(for_s=1800, until=lambda: vip_ports(world))  # of an attempt to find out whether there is room
     assert vip_ports(world)
 
     world.remove()

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-import yaml
 
-from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER, OPENSTACK_CLUSTER_IDENTITY
-from capo.simulator.keystone.service import add_credential, change_password
+from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER, OPENSTACK_CLUSTER_IDENTITY, SECRET
+from capo.simulator.keystone.service import change_password
 from controllers.credentials import EXPIRES
 from controllers.openstackcluster.tests.environment import BASTION, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.tests import application_credentials
 
 ATTENTION = "CredentialsCurrent"
 
 
 def new_application_credential(world: ClusterEnvironment) -> tuple[str, bytes]:
     """Return the id of a new application credential, and a clouds.yaml with it."""
-    users = world.cloud.table("identity", "users").values()
-    member = next(user for user in users if user["name"] == "capi")
-    made = world.simulator.call(lambda: add_credential(world.cloud, member, world.cloud.new_hex(), None))
-    auth = {
-        "auth_url": f"{world.simulator.url}/identity/v3",
-        "application_credential_id": made["id"],
-        "application_credential_secret": made["_secret"],
-    }
-    entry = {"auth_type": "v3applicationcredential", "auth": auth, "region_name": "RegionOne"}
-    return made["id"], yaml.safe_dump({"clouds": {"sim": entry}}).encode()
+    made, text = application_credentials.create(world)
+    return made["id"], text
 
 
 def delete_application_credential(world: ClusterEnvironment, credential_id: str) -> None:
@@ -128,6 +122,25 @@ def test_changed_credentials_that_are_refused_are_reported_and_the_former_ones_s
     assert world.one("subnets")["dns_nameservers"] == []
 
 
+def test_the_report_says_when_the_secret_is_read_again(world: ClusterEnvironment) -> None:
+    good = world.simulator.clouds_yaml.read_bytes()
+    world.up(**MANAGED)
+    world.apply_secret(text=wrong(world))
+    annotate(world, "1")
+    world.settle(for_s=60)
+    again = "It is read again when an object with this identityRef is edited or annotated, and at each resync."
+    assert world.message(ATTENTION).endswith(f". Correct the Secret. {again}")
+
+    world.apply_secret(text=good)
+    world.settle(for_s=120)
+    assert world.shown(ATTENTION) == ("False", "NewCredentialsNotAccepted")
+
+    world.settle(for_s=world.settings.sync_period_s)
+    world.resync()
+    world.settle(for_s=1)
+    assert world.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, ATTENTION) == {}
+
+
 def test_refused_credentials_are_tried_once_in_two_minutes_however_often_a_tenant_annotates(
     world: ClusterEnvironment,
 ) -> None:
@@ -156,7 +169,9 @@ def test_the_report_ends_when_the_secret_is_corrected(world: ClusterEnvironment)
     assert world.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, ATTENTION) == {}
 
 
-def test_former_credentials_that_the_cloud_refuses_are_not_kept(world: ClusterEnvironment) -> None:
+def test_the_present_content_is_blamed_when_the_cloud_refuses_the_former_credentials_too(
+    world: ClusterEnvironment,
+) -> None:
     begin_bastion(world)
     world.apply_secret(text=wrong(world))
     annotate(world, "1")
@@ -172,6 +187,96 @@ def test_former_credentials_that_the_cloud_refuses_are_not_kept(world: ClusterEn
     world.apply_secret(text=text)
     world.settle(for_s=15)
     assert world.is_ready()
+
+
+def test_credentials_that_the_cloud_refuses_for_a_moment_are_kept_while_the_secret_has_no_better_ones(
+    world: ClusterEnvironment,
+) -> None:
+    world.up(**MANAGED)
+    world.apply_secret(text=wrong(world))
+    annotate(world, "1")
+    world.settle(for_s=60)
+    world.simulator.call(lambda: change_password(world.cloud, {"user": "capi", "password": "lost for a moment"}))
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"managedSubnets": [{"cidr": "10.6.0.0/24"}]}})
+    world.settle(for_s=300)
+    assert world.shown("OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
+    assert world.shown(ATTENTION) == ("False", "NewCredentialsNotAccepted")
+
+    world.simulator.call(lambda: change_password(world.cloud, {"user": "capi", "password": "capi-password"}))
+    world.settle(for_s=150)
+
+    assert world.shown("OpenStackAuthenticationSucceeded") == ("True", "Ready")
+    assert world.one("subnets")["dns_nameservers"] == []
+
+
+def test_a_service_that_refuses_tokens_is_no_reason_to_take_credentials_that_open_nothing(
+    world: ClusterEnvironment,
+) -> None:
+    world.up(**MANAGED)
+    world.add_fault(match={"service": "network"}, effect={"status": 401})
+    world.apply_secret(text=wrong(world))
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"managedSubnets": [{"cidr": "10.6.0.0/24"}]}})
+    world.settle(for_s=60)
+    assert world.shown("OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
+
+    world.clear_faults()
+    world.settle(for_s=150)
+
+    assert world.shown("OpenStackAuthenticationSucceeded") == ("True", "Ready")
+    assert world.shown(ATTENTION) == ("False", "NewCredentialsNotAccepted")
+
+
+def without_password(text: bytes) -> bytes:
+    return text.replace(b"password: capi-password", b"passwort: capi-password")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        pytest.param(lambda text: text + b"\n  half: [an, edit", "clouds.yaml is not YAML", id="not YAML"),
+        pytest.param(without_password, "auth.password is missing", id="a field is missing"),
+        pytest.param(lambda text: text.replace(b"http://", b"htp://"), "no http(s) URL", id="no address"),
+    ],
+)
+def test_a_slip_in_clouds_yaml_is_reported_and_the_former_credentials_stay_in_use(
+    world: ClusterEnvironment, spoil: Callable[[bytes], bytes], words: str
+) -> None:
+    good = world.simulator.clouds_yaml.read_bytes()
+    world.up(**MANAGED)
+    world.apply_secret(text=spoil(good))
+
+    annotate(world, "1")
+    world.settle(for_s=60)
+
+    assert world.is_ready()
+    assert world.shown(ATTENTION) == ("False", "NewCredentialsNotAccepted")
+    assert words in world.message(ATTENTION)
+    assert "capi-password" not in world.message(ATTENTION)
+    assert warnings(world) == ["NewCredentialsNotAccepted"]
+    world.apply_secret(text=good)
+    annotate(world, "2")
+    world.settle(for_s=60)
+    assert world.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, ATTENTION) == {}
+
+
+def test_a_bundle_of_authorities_that_is_half_pasted_leaves_the_former_credentials_in_use(
+    world: ClusterEnvironment,
+) -> None:
+    world.up(**MANAGED)
+    data = {
+        name: base64.b64encode(text).decode()
+        for name, text in (
+            ("clouds.yaml", world.simulator.clouds_yaml.read_bytes()),
+            ("cacert", b"-----BEGIN CERTIFICATE-----\nMIIB"),
+        )
+    }
+    world.apply(SECRET, {"metadata": {"name": "cloud"}, "data": data})
+
+    annotate(world, "1")
+    world.settle(for_s=60)
+
+    assert world.is_ready()
+    assert "cacert is not a PEM bundle" in world.message(ATTENTION)
 
 
 def test_a_secret_without_the_entry_takes_the_credentials_away_at_once(world: ClusterEnvironment) -> None:
@@ -225,6 +330,24 @@ def test_an_application_credential_that_expires_is_reported_once(
     assert world.is_ready()
     assert warnings(world) == reasons
     assert world.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, ATTENTION).get("reason", "") == "".join(reasons)
+
+
+def test_the_expiry_of_credentials_in_use_is_reported_beside_new_ones_that_are_not_accepted(
+    world: ClusterEnvironment,
+) -> None:
+    credential_id, text = new_application_credential(world)
+    ends = datetime.fromtimestamp(world.clock.wall() + 2 * 86400, UTC)
+    credential = world.cloud.table("identity", "application_credentials")[credential_id]
+    credential["expires_at"] = f"{ends:%Y-%m-%dT%H:%M:%S.%f}"
+    world.apply_secret(text=text)
+    world.up(**MANAGED)
+    world.apply_secret(text=wrong(world))
+
+    annotate(world, "1")
+    world.settle(for_s=60)
+
+    assert world.shown(ATTENTION) == ("False", "NewCredentialsNotAccepted")
+    assert f"expires at {ends:%Y-%m-%dT%H:%M:%S}Z" in world.message(ATTENTION)
 
 
 def expiry_metric() -> list[float]:

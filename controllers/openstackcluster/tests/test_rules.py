@@ -194,3 +194,68 @@ def test_a_rule_that_contradicts_itself_is_refused(fields: dict[str, Any]) -> No
 
     with pytest.raises(InvalidSpecError):
         rules.wanted(spec, around())
+
+
+# -- restricted egress -----------------------------------------------------------------------------------------------
+
+RESTRICTED = {"allowAllOutboundTraffic": False}
+IN_BOTH_VERSIONS = RuleContext(
+    group_ids=WITH_BASTION,
+    api_ports=(6443,),
+    additional_ports=(),
+    subnet_cidrs=("10.6.0.0/24", "2001:db8::/64"),
+    api_servers=(("192.0.2.7", 6443), ("2001:db8::7", 6443)),
+    name_servers=("192.0.2.53", "2001:db8:1::53", "192.0.2.53"),
+)
+
+
+def egress_of(group: str, where: RuleContext) -> list[str]:
+    found = rules.wanted(ManagedSecurityGroups.model_validate(RESTRICTED), where).rules[group]
+    return sorted(line for rule in found if rule.direction == "egress" for line in lines([rule]))
+
+
+def dns(*prefixes: str) -> set[str]:
+    versions = {prefix: 6 if ":" in prefix else 4 for prefix in prefixes}
+    return {f"DNS IPv{v} {protocol} 53-53 {prefix}" for prefix, v in versions.items() for protocol in ("tcp", "udp")}
+
+
+SERVICES = dns("10.6.0.0/24", "2001:db8::/64", "192.0.2.53", "2001:db8:1::53") | {
+    "Metadata IPv4 tcp 80-80 169.254.169.254",
+    "Metadata IPv6 tcp 80-80 fe80::a9fe:a9fe",
+}
+
+
+@pytest.mark.parametrize("group", [CONTROL_PLANE, WORKER])
+def test_nodes_with_restricted_egress_reach_what_they_need_in_each_version(group: str) -> None:
+    among_nodes = {f"In-cluster Egress {version} any all {of}" for version in ("IPv4", "IPv6") for of in ("cp", "wk")}
+    api = {"Kubernetes API IPv4 tcp 6443-6443 192.0.2.7", "Kubernetes API IPv6 tcp 6443-6443 2001:db8::7"}
+
+    found = egress_of(group, IN_BOTH_VERSIONS)
+
+    assert found == sorted(SERVICES | among_nodes | api)
+
+
+def test_a_bastion_with_restricted_egress_reaches_nodes_by_ssh_alone() -> None:
+    ssh = {f"SSH {version} tcp 22-22 {of}" for version in ("IPv4", "IPv6") for of in ("cp", "wk")}
+
+    assert egress_of(BASTION, IN_BOTH_VERSIONS) == sorted(SERVICES | ssh)
+
+
+def test_restricted_egress_changes_nothing_inbound() -> None:
+    def ingress(spec: Mapping[str, Any]) -> dict[str, set[str]]:
+        found = rules.wanted(ManagedSecurityGroups.model_validate(spec), around(WITH_BASTION)).rules
+        return {group: lines(r for r in found[group] if r.direction == "ingress") for group in found}
+
+    assert ingress(RESTRICTED) == ingress({})
+
+
+def test_clients_of_node_ports_have_rules_of_their_version() -> None:
+    open_to = {"nodePortAllowedCIDRs": ["::/0", "192.0.2.9", "10.6.0.0/24"]}
+
+    more = rules_of(WORKER, open_to) - rules_of(WORKER)
+
+    assert more == {
+        f"Node Port Services {version} {protocol} 30000-32767 {cidr}"
+        for version, cidr in (("IPv6", "::/0"), ("IPv4", "192.0.2.9/32"))
+        for protocol in ("tcp", "udp")
+    }

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.v1beta2.openstackcluster import NetworkStatus, Subnet
+from api.v1beta2.openstackclusterstatus import NetworkStatus, Subnet
 from capo.contract.clusters import Endpoint
 from capo.engine.steps import Blocked, Done, Failed, NotNeeded, Result, Wait
 from capo.errors import CloudUnavailableError, QuotaExceededError

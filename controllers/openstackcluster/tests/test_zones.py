@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from api.v1beta2 import OpenStackClusterSpec
+from api.v1beta2.openstackclusterstatus import Subnet
 from controllers.openstackcluster import zones
 
 
@@ -30,16 +32,37 @@ def test_zones_come_when_they_are_up_and_go_when_they_are_gone(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("fields", "message"),
     [
-        pytest.param((), "", id="none is asked for"),
-        pytest.param(("a", "b"), "", id="all are offered"),
+        pytest.param({}, "", id="none is asked for"),
+        pytest.param({"controlPlaneAvailabilityZones": ["a", "b"]}, "", id="all are offered"),
         pytest.param(
-            ("z", "a", "y"),
+            {"controlPlaneAvailabilityZones": ["z", "a", "y"]},
             "controlPlaneAvailabilityZones: no availability zone y, z in Nova",
             id="those that are not offered are named",
         ),
+        pytest.param(
+            {
+                "controlPlaneAvailabilityZones": ["z"],
+                "failureDomains": [{"name": name, "network": {"id": "n"}} for name in ("a", "x")],
+            },
+            "controlPlaneAvailabilityZones: no availability zone z in Nova; "
+            "failureDomains: no availability zone x in Nova",
+            id="in both fields",
+        ),
     ],
 )
-def test_a_zone_for_the_control_plane_that_is_not_offered_is_named(wanted: tuple[str, ...], message: str) -> None:
-    assert zones.note(wanted, ["a", "b"]) == message
+def test_a_zone_of_the_spec_that_is_not_offered_is_named(fields: dict[str, Any], message: str) -> None:
+    spec = OpenStackClusterSpec.model_validate({"identityRef": {"name": "cloud", "cloudName": "sim"}, **fields})
+
+    assert zones.note(spec, ["a", "b"]) == message
+
+
+def test_cidrs_of_former_subnets_stay_in_the_attributes() -> None:
+    now = [Subnet(id="s2", name="s2", cidr="10.2.0.0/24"), Subnet(id="s3", name="s3", cidr="10.3.0.0/24")]
+
+    found = zones.attributes("net", now, {"networkID": "old", "subnetIDs": "s1", "cidrs": "10.1.0.0/24,10.3.0.0/24"})
+
+    assert found == {"networkID": "net", "subnetIDs": "s2,s3", "cidrs": "10.2.0.0/24,10.3.0.0/24,10.1.0.0/24"}
+    assert zones.values(found, zones.CIDRS) == ["10.2.0.0/24", "10.3.0.0/24", "10.1.0.0/24"]
+    assert zones.values({}, zones.CIDRS) == []

@@ -12,7 +12,7 @@ from capo.engine.worker import Result
 from capo.kube.kinds import OPENSTACK_CLUSTER_IDENTITY, OPENSTACK_SERVER, SECRET, Key
 from capo.settings import Settings
 from controllers.credentials import CredentialsCache
-from controllers.openstackclusteridentity.controller import LOOK_S, ClusterIdentityController
+from controllers.openstackclusteridentity.controller import FIRST_LOOK_S, LOOK_S, ClusterIdentityController
 from environments.in_memory import InMemoryEnvironment
 
 NAME = "shared"
@@ -112,6 +112,19 @@ def test_a_status_is_written_at_most_once_a_minute(world: IdentityEnvironment) -
     assert world.kube.writes.count(("patch/status", "OpenStackClusterIdentity", NAME)) == 1
 
 
+def test_the_first_login_is_shown_soon_although_the_status_was_just_written(world: IdentityEnvironment) -> None:
+    world.use("one")
+    assert world.reconcile().requeue_after_s == FIRST_LOOK_S
+    assert world.status() == {"usedBy": 1}
+
+    world.login()
+    world.clock.now_s -= LOOK_S - FIRST_LOOK_S
+    result = world.reconcile()
+
+    assert world.login_state() == ("True", "")
+    assert result.requeue_after_s == LOOK_S
+
+
 def test_a_spoiled_secret_is_reported_while_the_former_credentials_are_used(
     world: IdentityEnvironment,
 ) -> None:
@@ -195,6 +208,67 @@ def test_the_objects_that_use_an_identity_are_requeued_when_it_changes_or_is_del
     world.kube.delete(OPENSTACK_CLUSTER_IDENTITY, "", NAME)
     world.reconcile()
     assert [key.name for key in world.woken] == ["one", "one"]
+
+
+def test_a_secret_that_the_identity_does_not_name_any_more_says_nothing_about_it(world: IdentityEnvironment) -> None:
+    text = world.simulator.clouds_yaml.read_bytes()
+    world.apply_secret(text=text.replace(b"capi-password", b"wrong"))
+    with pytest.raises(Exception, match="requires authentication"):
+        world.login()
+    world.apply_secret("next", text=text)
+    world.kube.edit(OPENSTACK_CLUSTER_IDENTITY, "", NAME, {"spec": {"secretRef": {"name": "next"}}})
+
+    world.identities.cloud(REF, "crew").authenticate()  # the namespace of the first login is not admitted any more
+    world.reconcile()
+
+    assert world.login_state() == ("True", "")
+
+
+def test_an_annotation_of_the_identity_reads_its_secret_for_all_who_use_it(world: IdentityEnvironment) -> None:
+    world.use("one")
+    world.login()
+    world.reconcile()
+    text = world.simulator.clouds_yaml.read_bytes().replace(b"project_name: capi", b"project_name: elsewhere")
+    world.apply_secret(text=text)
+
+    world.kube.edit(OPENSTACK_CLUSTER_IDENTITY, "", NAME, {"metadata": {"annotations": {"example.org/rotated": "1"}}})
+    world.reconcile()
+
+    assert [key.name for key in world.woken] == ["one"]
+    world.login()
+    world.reconcile()
+    assert world.login_state()[0] == "False"
+
+
+def test_an_identity_that_is_created_again_is_another_one(world: IdentityEnvironment) -> None:
+    world.use("one")
+    world.reconcile()
+
+    found = dict(world.kube.get(*KEY) or {})
+    world.kube.delete(*KEY)
+    world.kube.put(
+        OPENSTACK_CLUSTER_IDENTITY, {"metadata": {**found["metadata"], "uid": "another"}, "spec": found["spec"]}
+    )
+    world.reconcile()
+
+    assert [key.name for key in world.woken] == ["one"]
+
+
+def test_new_credentials_that_one_namespace_tried_in_vain_are_not_tried_by_the_next(world: IdentityEnvironment) -> None:
+    namespaces = ("default", "crew")
+    for namespace in namespaces:
+        world.identities.cloud(REF, namespace).authenticate()
+    text = world.simulator.clouds_yaml.read_bytes().replace(b"capi-password", b"wrong")
+    world.apply_secret(text=text)
+    world.cloud.counter.reset()
+    world.clock.now_s += 601
+
+    for namespace in namespaces:
+        world.identities.cloud(REF, namespace)
+        world.clock.now_s += 200  # the pause after a refused login is over
+
+    assert world.requests().count("POST /v3/auth/tokens") == 1
+    assert all(world.identities.not_accepted(REF, namespace) for namespace in namespaces)
 
 
 def test_a_definition_without_a_status_is_no_failure(world: IdentityEnvironment) -> None:

@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
-from capo.ledger import Location, location_of
-from controllers.openstackfloatingippool import candidates
 from controllers.openstackfloatingippool.ipam import in_order
 from controllers.openstackfloatingippool.tests.environment import DESCRIPTION, FINALIZER, TAG, PoolEnvironment, ref
 from environments.in_memory import NAMESPACE
@@ -529,27 +526,14 @@ def test_floating_ips_of_another_project_that_an_administrator_sees_are_not_hand
     assert stage.answer("mine") not in (None, theirs["floating_ip_address"])
 
 
-@pytest.mark.parametrize("claims", [4, 40])
-def test_the_status_of_another_pool_is_read_as_often_for_many_addresses_as_for_few(
-    stage: PoolEnvironment, monkeypatch: pytest.MonkeyPatch, claims: int
-) -> None:
-    """Two full pools cost seconds in each idle reconcile when it was read for each address."""
+def test_as_many_are_created_as_the_quota_has_room_for(stage: PoolEnvironment) -> None:
     stage.pool()
-    stage.pool("other")
-    for number in range(claims):
-        stage.claim(f"claim-{number}", "other")
-    stage.settle(for_s=120)
-    assert all(stage.answer(f"claim-{number}", namespace=NAMESPACE) for number in range(claims))
-    read = []
+    stage.cloud.set_quota("network", stage.member.project_id, "floatingip", 5)
+    stage.claims(8)
+    stage.settle(for_s=60)
+    assert len(stage.answers()) == 5
 
-    def counted(status: Json | None) -> Location | None:
-        read.append(status)
-        return location_of(status)
+    stage.cloud.set_quota("network", stage.member.project_id, "floatingip", 7)
+    stage.settle(for_s=200)
 
-    monkeypatch.setattr(candidates, "location_of", counted)
-
-    stage.claim("mine")
-    stage.settle(for_s=30)
-
-    assert stage.answer("mine")
-    assert 0 < len(read) < 40
+    assert len(stage.answers()) == 7

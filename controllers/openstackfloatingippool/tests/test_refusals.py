@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from capo.kube.errors import Denied, Invalid, KubeError
-from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.kube.errors import Denied, Gone, Invalid, KubeError
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, Key
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
 from controllers.openstackfloatingippool.tests.environment import PoolEnvironment, ref
+from environments.in_memory import NAMESPACE
 
 
 class Admission:
@@ -57,6 +58,23 @@ def test_a_claim_that_is_refused_holds_up_no_other_and_is_answered_later(
     assert sorted(stage.answers()) == ["a-bad", "good"]
     assert len(stage.floating_ips()) == 2
     assert stage.shown("ClaimsAnswered") == ("True", "Ready")
+
+
+@pytest.mark.parametrize("count", [0, 1], ids=["new address", "prepared address"])
+def test_a_claim_that_is_gone_before_it_has_our_finalizer_gets_no_address(stage: PoolEnvironment, count: int) -> None:
+    ips = [stage.floating_ip()["floating_ip_address"] for _ in range(count)]
+    Admission(stage, "patch", "gone", Gone("not found"))  # the store still has it
+    stage.pool(preAllocatedFloatingIPs=ips)
+    stage.claim("gone")
+
+    stage.settle(for_s=300)
+
+    assert list(stage.floating_ips()) == ips
+    assert not stage.is_there(IP_ADDRESS, "gone")
+    del stage.kube.objects[Key(IP_ADDRESS_CLAIM, NAMESPACE, "gone")]
+    stage.delete(KIND, "pool")
+    stage.settle(for_s=300)
+    assert not stage.exists(KIND, "pool")
 
 
 def test_a_prepared_address_goes_to_the_next_claim_where_the_first_is_refused(stage: PoolEnvironment) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, Key
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
 from controllers.openstackfloatingippool.tests.environment import FINALIZER, PoolEnvironment
 
@@ -34,6 +34,23 @@ def test_the_floating_ip_of_a_deleted_claim_is_deleted_c_74(stage: PoolEnvironme
     assert stage.status()["claimedIPs"] == stage.status()["availableIPs"] == []
     assert not any(stage.status()["resources"].get("records") or ())
     assert any(ip in text for _, _, text in stage.events.seen)
+
+
+def test_a_claim_that_is_deleted_while_it_is_answered_is_released(stage: PoolEnvironment) -> None:
+    def delete_once(verb: str, key: Key, _body: Any) -> None:
+        if (verb, key.kind) == ("patch/status", IP_ADDRESS_CLAIM):
+            stage.kube.before_write = None
+            stage.delete(IP_ADDRESS_CLAIM, "mine")
+
+    stage.kube.before_write = delete_once
+    stage.pool(reclaimPolicy="Delete")
+    stage.claim("mine")
+    stage.settle(for_s=60)
+
+    assert stage.kube.before_write is None
+    assert not stage.exists(IP_ADDRESS_CLAIM, "mine")
+    assert not stage.exists(IP_ADDRESS, "mine")
+    assert stage.floating_ips() == {}
 
 
 def test_a_retained_floating_ip_goes_to_the_next_claim(stage: PoolEnvironment) -> None:

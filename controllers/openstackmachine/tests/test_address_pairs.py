@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.json_types import Json
-from capo.kube.kinds import MACHINE, OPENSTACK_MACHINE, OPENSTACK_MACHINE_TEMPLATE, OPENSTACK_SERVER, Kind
+from capo.json_types import Body, Json
+from capo.kube.kinds import MACHINE, OPENSTACK_MACHINE, OPENSTACK_MACHINE_TEMPLATE, OPENSTACK_SERVER, Key, Kind
+from capo.openstack import port as openstack_port
+from capo.openstack.cloud import Cloud
 from controllers import address_pairs
 from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 from environments.in_memory import killed_at_write
@@ -340,6 +342,22 @@ def test_a_paused_object_passes_the_edit_on_when_the_pause_ends(site: ControlPla
     assert pairs_of(site) == ["192.0.2.2"]
 
 
+def test_a_pause_of_the_server_while_an_applied_edit_is_recorded_is_noticed(site: ControlPlaneEnvironment) -> None:
+    start(site, A)
+
+    def pause_once(verb: str, key: Key, _body: Any) -> None:
+        if (verb, key.kind) == ("patch", OPENSTACK_SERVER) and updates(site):
+            site.stage.kube.before_write = None
+            site.stage.patch(OPENSTACK_SERVER, "one", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
+
+    site.stage.kube.before_write = pause_once
+    edit_template(site, A, B)
+    site.stage.settle(for_s=60)
+
+    assert site.stage.kube.before_write is None
+    assert site.stage.condition(OPENSTACK_SERVER, "one", "Paused")["status"] == "True"
+
+
 def test_port_security_that_is_off_is_reported_until_the_pairs_are_removed(site: ControlPlaneEnvironment) -> None:
     start(site, enablePortSecurity=False)
 
@@ -412,6 +430,27 @@ def test_only_machines_that_cluster_api_cloned_from_the_template_are_edited(
 
     assert pairs_of(site) == ["192.0.2.1"]
     assert not site.stage.kube.writes
+
+
+def test_a_pair_that_a_user_adds_between_the_read_of_a_port_and_its_update_is_kept(
+    site: ControlPlaneEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(site, A)
+    read, users = openstack_port.get, iter([[A, MINE]])
+
+    def get(cloud: Cloud, port_id: str) -> Body:
+        found = read(cloud, port_id)
+        for pairs in users:
+            put_pairs(site, *(pair["ipAddress"] for pair in pairs))
+        return found
+
+    monkeypatch.setattr(openstack_port, "get", get)
+    edit_template(site, B)
+    site.stage.settle(for_s=180)
+
+    assert pairs_of(site) == ["192.0.2.2", "192.0.2.99"]
+    assert updates(site) == 2  # the first one is refused
+    assert shown(site, OPENSTACK_SERVER)[0] != "False"
 
 
 def test_a_port_that_differs_from_the_template_in_another_field_keeps_its_pairs(site: ControlPlaneEnvironment) -> None:

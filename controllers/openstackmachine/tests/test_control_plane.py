@@ -217,7 +217,7 @@ STAMP, THEIRS = Stamp("abcdefghijklm", "member-6443"), Stamp("nopqrstuvwxyz", "m
     ],
 )
 def test_own_member_is_known_by_stamp_then_by_address_then_by_name(listed: Any, found: str | None) -> None:
-    member = members.mine(listed, STAMP, address="10.0.0.5", name="pool-one")
+    member = members.mine(listed, STAMP, addresses=("10.0.0.5",), name="pool-one")
 
     assert (member["id"] if member else None) == found
 
@@ -225,6 +225,8 @@ def test_own_member_is_known_by_stamp_then_by_address_then_by_name(listed: Any, 
 def test_address_of_a_port_is_ipv4_where_there_is_one() -> None:
     fixed_ips = [{"ip_address": "fd00::5", "subnet_id": "s6"}, {"ip_address": "10.0.0.5", "subnet_id": "s4"}]
 
-    assert ports.place_of({"id": "p", "fixed_ips": fixed_ips}) == ports.Place("p", "10.0.0.5", "s4")
+    assert ports.place_of({"id": "p", "fixed_ips": fixed_ips}) == ports.Place(
+        "p", "10.0.0.5", "s4", ("10.0.0.5", "fd00::5")
+    )
     with pytest.raises(InvalidSpecError):
         ports.place_of({"id": "p", "fixed_ips": []})

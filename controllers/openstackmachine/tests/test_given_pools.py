@@ -102,14 +102,14 @@ def test_members_of_others_stay_in_a_pool_of_others(site: ControlPlaneEnvironmen
     given_to_others(site)
     pool = pool_of(site, made["id"])
     stamp = str(names.Stamp("abcdefghijklm", "member-6443"))
-    for address, tags in (("10.9.0.201", []), ("10.9.0.202", [stamp])):
+    for address, tags in (("192.0.2.201", []), ("192.0.2.202", [stamp])):
         member = {"address": address, "protocol_port": 6443, "tags": tags}
         site.stage.member.make(f"{LBAAS}/pools/{pool['id']}/members", "member", **member)
         site.stage.clock.advance(60)
 
     come_up(site, "one", "two")
 
-    assert {"10.9.0.201", "10.9.0.202"} < set(site.addresses())
+    assert {"192.0.2.201", "192.0.2.202"} < set(site.addresses())
     assert site.ingress("two") == ("True", "Ready")
     assert not [request for request in site.stage.requests() if request.startswith("PUT") and "/lbaas/" in request]
 

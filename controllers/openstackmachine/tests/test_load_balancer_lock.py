@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from capo.engine.metrics import AMBIGUOUS_CREATES
+from capo.engine.tests.fake_kube import FakeClock
 from capo.kube.kinds import OPENSTACK_MACHINE
 from controllers.openstackmachine import members
 from controllers.openstackmachine.tests.control_plane_environment import LBAAS, ControlPlaneEnvironment
+from controllers.openstackmachine.turns import TURN_S, Turns
 
 NAMES = ("one", "two", "three")
 
@@ -44,9 +47,8 @@ def test_machines_that_are_ready_at_once_join_all_pools_without_a_conflict_w_28(
     assert not [r for r in site.stage.events.reasons() if r.startswith("FailedCreate")]
 
 
-def test_machines_that_are_missing_in_a_pool_join_in_one_change(site: ControlPlaneEnvironment) -> None:
-    site.balance()
-    come_up(site)
+def remove_members(site: ControlPlaneEnvironment) -> None:
+    """Delete the members of all machines as an operator does; the manager restarts without knowing of it."""
     (pool,) = site.all("pools")
     for member in site.all("members"):
         site.stage.clock.advance(30)
@@ -55,6 +57,27 @@ def test_machines_that_are_missing_in_a_pool_join_in_one_change(site: ControlPla
     assert site.all("members") == []
     site.stage.cloud.counter.reset()
     site.stage.start()
+
+
+def test_machines_join_one_by_one_where_the_provider_has_no_common_change(site: ControlPlaneEnvironment) -> None:
+    site.balance()
+    come_up(site)
+    remove_members(site)
+    site.stage.add_fault(
+        match={"service": "load-balancer", "method": "PUT", "path": "/v2.0/lbaas/pools/*/members"},
+        effect={"status": 501, "message": "Provider 'other' does not support a requested action."},
+    )
+
+    site.stage.settle(for_s=300)
+
+    assert site.addresses() == sorted(site.address_of(name) for name in NAMES)
+    assert all(site.ingress(name) == ("True", "Ready") for name in NAMES)
+
+
+def test_machines_that_are_missing_in_a_pool_join_in_one_change(site: ControlPlaneEnvironment) -> None:
+    site.balance()
+    come_up(site)
+    remove_members(site)
 
     site.stage.settle(for_s=300)
 
@@ -65,10 +88,30 @@ def test_machines_that_are_missing_in_a_pool_join_in_one_change(site: ControlPla
         assert record["id"] in {m["id"] for m in site.all("members") if m["address"] == site.address_of(name)}
 
 
+@pytest.mark.parametrize(
+    "answer", [{"status": 503}, {"status": 200, "body": {"members": []}}], ids=["no list", "a list that lags"]
+)
+def test_a_member_that_was_added_and_is_not_listed_stays_recorded_as_unanswered(
+    site: ControlPlaneEnvironment, answer: dict[str, Any]
+) -> None:
+    site.balance()
+    come_up(site)
+    remove_members(site)
+    members_path = {"service": "load-balancer", "method": "GET", "path": "/v2.0/lbaas/pools/*/members"}
+    site.stage.add_fault(match={**members_path, "nth": 2}, effect=answer)
+    before = AMBIGUOUS_CREATES.labels("member")._value.get()
+
+    site.stage.settle(for_s=300)
+
+    assert AMBIGUOUS_CREATES.labels("member")._value.get() == before + 1
+    assert site.addresses() == sorted(site.address_of(name) for name in NAMES)
+    assert writes(site) == ["PUT"]
+
+
 def test_members_of_others_stay_when_machines_join_together(site: ControlPlaneEnvironment) -> None:
     site.balance()
     (pool,) = site.all("pools")
-    theirs = {"address": "10.9.0.200", "protocol_port": 6443, "name": "theirs"}
+    theirs = {"address": "192.0.2.200", "protocol_port": 6443, "name": "theirs"}
     site.stage.member.ask("POST", f"{LBAAS}/pools/{pool['id']}/members", {"member": theirs})
     site.stage.clock.advance(30)
 
@@ -76,9 +119,9 @@ def test_members_of_others_stay_when_machines_join_together(site: ControlPlaneEn
         site.add(name)
     site.stage.settle(for_s=300)
 
-    assert "10.9.0.200" in site.addresses()
+    assert "192.0.2.200" in site.addresses()
     assert len(site.addresses()) == len(NAMES) + 1
-    assert {m["name"] for m in site.all("members") if m["address"] == "10.9.0.200"} == {"theirs"}
+    assert {m["name"] for m in site.all("members") if m["address"] == "192.0.2.200"} == {"theirs"}
 
 
 def test_a_load_balancer_in_error_is_named_and_asked_rarely_w_28(site: ControlPlaneEnvironment) -> None:
@@ -93,7 +136,7 @@ def test_a_load_balancer_in_error_is_named_and_asked_rarely_w_28(site: ControlPl
 
     message = site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["message"]
     assert "is in state ERROR" in message
-    assert "Fail it over" in message
+    assert "fail it over" in message
     assert len([r for r in site.stage.requests() if "lbaas" in r]) <= 60
     set_state(site, "ACTIVE")
     site.stage.settle(for_s=300)
@@ -179,6 +222,58 @@ ME, OTHER, DEAD, HOME = "a" * 13, "b" * 13, "c" * 13, "d" * 13
     ],
 )
 def test_a_member_is_dead_when_its_stamp_belongs_to_no_machine(listed: Any, owners: Any, dead: str | None) -> None:
-    found = members.dead_member(listed, "member-6443", owners, living_at={f"at {HOME}"})
+    found = members.dead_member(listed, "member-6443", lambda: owners, living_at={f"at {HOME}"})
 
     assert (found["id"] if found else None) == dead
+
+
+def turns_of(site: ControlPlaneEnvironment) -> Turns:
+    """Return the turns of the machines' controller."""
+    reconciler: Any = next(each for each in site.stage.controllers if each.kind == OPENSTACK_MACHINE)
+    turns: Turns = reconciler.controller._memory.turns
+    return turns
+
+
+def test_a_machine_waits_for_another_that_is_about_to_change_the_load_balancer(site: ControlPlaneEnvironment) -> None:
+    site.balance()
+    come_up(site)
+    remove_members(site)
+    (balancer,) = site.all("loadbalancers")
+    turns_of(site).take(balancer["id"], "another")
+
+    site.stage.settle(for_s=5)
+    assert not [r for r in site.stage.requests() if "/members" in r]
+
+    site.stage.settle(for_s=300)
+    assert len(site.addresses()) == len(NAMES)
+
+
+def test_a_machine_whose_member_may_still_come_keeps_no_turn(site: ControlPlaneEnvironment) -> None:
+    site.balance()
+    create = {"service": "load-balancer", "method": "POST", "route": "*/members", "nth": 1}
+    site.stage.add_fault(match=create, effect={"cut": "before"})
+    site.add("one")
+    site.stage.settle(until=lambda: any(r.startswith("POST /v2.0/lbaas/pools") for r in site.stage.requests()))
+    (balancer,) = site.all("loadbalancers")
+
+    site.stage.settle(for_s=30)  # it is reconciled again while its window lasts
+
+    assert not site.addresses()
+    assert turns_of(site).take(balancer["id"], "another")
+
+
+def test_the_turn_of_a_machine_ends_with_its_change_or_after_a_few_seconds() -> None:
+    clock = FakeClock()
+    turns = Turns(clock)
+    assert turns.take("lb", "one")
+    assert turns.take("lb", "one")
+    assert not turns.take("lb", "two")
+    assert turns.take("other", "two")
+
+    turns.end("lb", "two")
+    assert not turns.take("lb", "two")
+    turns.end("lb", "one")
+    assert turns.take("lb", "two")
+
+    clock.advance(TURN_S)
+    assert turns.take("lb", "one")

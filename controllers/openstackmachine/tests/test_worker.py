@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from capo import names
+from capo.engine.conditions import timestamp
 from capo.kube.errors import Invalid, KubeError
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
 from controllers.openstackmachine.tests.environment import NAMESPACE, MachineEnvironment
@@ -84,6 +85,22 @@ def test_watch_filter_label_is_passed_on_w_07() -> None:
     assert world.server()["metadata"]["labels"][names.WATCH_FILTER_LABEL] == "x"
 
 
+@pytest.mark.parametrize("label", ["y", None])
+@pytest.mark.parametrize("is_deleting", [False, True])
+def test_a_server_follows_its_machine_to_another_manager(label: str | None, is_deleting: bool) -> None:
+    world = MachineEnvironment()
+    world.patch(OPENSTACK_MACHINE, "worker", {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "x"}}})
+    world.run()
+
+    world.patch(OPENSTACK_MACHINE, "worker", {"metadata": {"labels": {names.WATCH_FILTER_LABEL: label}}})
+    if is_deleting:
+        world.kube.delete(OPENSTACK_MACHINE, NAMESPACE, "worker")
+    world.run()
+
+    labels = world.server()["metadata"]["labels"]
+    assert labels == {names.CLUSTER_NAME_LABEL: "demo", **({names.WATCH_FILTER_LABEL: label} if label else {})}
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "patch", "reason"),
     [
@@ -134,6 +151,77 @@ def test_nothing_is_written_before_the_owners_are_known(missing: Key) -> None:
     world.run()
 
     assert world.kube.writes == []
+
+
+def made_now(world: MachineEnvironment) -> None:
+    created = {"metadata": {"creationTimestamp": timestamp(world.clock.wall())}}
+    world.patch(OPENSTACK_MACHINE, "worker", created)
+
+
+def test_a_new_machine_costs_four_writes_from_its_creation_to_ready() -> None:
+    world = MachineEnvironment()
+    made_now(world)
+    world.patch(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
+    world.run()
+    world.patch(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": f"{world.machine}-boot"}}})
+    world.run()
+    world.become_active()
+
+    world.run()
+
+    assert world.condition(READY) == ("True", "Ready")
+    verbs = [(verb, kind) for verb, kind, _ in world.kube.writes]
+    server, machine = "OpenStackServer", "OpenStackMachine"
+    assert verbs == [("patch", machine), ("create", server), ("patch", machine), ("patch/status", machine)]
+
+
+def test_a_new_machine_shows_what_it_waits_for_after_half_a_minute() -> None:
+    world = MachineEnvironment()
+    made_now(world)
+    world.patch(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
+
+    result = world.run()
+    assert world.condition(READY) is None
+    assert result.requeue_after_s is not None
+    assert 29.0 <= result.requeue_after_s <= 30.0
+
+    world.clock.advance(result.requeue_after_s)
+    world.run()
+    assert world.condition(READY) == ("False", "WaitingForBootstrapData")
+
+
+def test_a_new_machine_shows_at_once_what_a_user_has_to_do() -> None:
+    world = MachineEnvironment()
+    made_now(world)
+    world.run()
+    waits = {"type": "DependenciesResolved", "status": "False", "reason": "ImageNotReady", "message": "no image"}
+    world.patch(OPENSTACK_SERVER, "worker", {"status": {"conditions": [waits]}})
+
+    world.run()
+
+    assert world.condition(READY) == ("False", "ImageNotReady")
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_a_machine_without_status_has_lost_nothing_unless_the_api_server_was_restored(is_restored: bool) -> None:
+    world = MachineEnvironment()
+    made_now(world)
+    world.patch(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
+    world.run()
+    other = world.kube.put(OPENSTACK_MACHINE, {**world.obj(), "metadata": {**world.obj()["metadata"], "name": "copy"}})
+    owner = world.obj()["metadata"]["annotations"][names.OWNER_ID_ANNOTATION].partition(".")[0]
+    annotation = names.restored_owner_id(owner, "OpenStackMachine", NAMESPACE, "copy")
+    world.patch(
+        OPENSTACK_MACHINE,
+        other["metadata"]["name"],
+        {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: annotation}}},
+    )
+    if is_restored:
+        world.store.begin_reset()
+
+    world.run()
+
+    assert world.condition(READY) == (("False", "OwnerIdCopied") if is_restored else None)
 
 
 def test_active_server_gives_provider_id_addresses_and_provisioned_w_38() -> None:

@@ -18,6 +18,8 @@ def test_deletion_waits_until_the_server_is_gone_c_34() -> None:
     world.delete()
 
     world.run()
+    world.clock.advance(30.0)
+    world.run()
 
     assert world.server()["metadata"]["deletionTimestamp"]
     assert world.condition(READY) == ("False", "Deleting")
@@ -88,3 +90,34 @@ def test_deletion_finds_a_server_that_the_store_does_not_know() -> None:
 
     assert world.obj()["metadata"]["finalizers"] == [FINALIZER]
     assert world.server()["metadata"]["deletionTimestamp"]
+
+
+def test_a_deletion_that_goes_as_expected_is_not_reported_for_half_a_minute() -> None:
+    world = MachineEnvironment()
+    world.run()
+    world.delete()
+    world.kube.writes.clear()
+
+    result = world.run()
+    assert world.kube.writes == [("delete", "OpenStackServer", "worker")]
+    assert result.requeue_after_s == 30.0
+
+    world.clock.advance(30.0)
+    world.run()
+    assert world.condition(READY) == ("False", "Deleting")
+
+
+def test_a_deletion_that_the_server_reports_as_blocked_is_reported_at_once() -> None:
+    world = MachineEnvironment()
+    world.run()
+    world.delete()
+    world.run()
+    blocked = {"type": "Ready", "status": "False", "reason": "DeletionBlocked", "message": "port in use"}
+    generation = world.server()["metadata"]["generation"]
+    shown = {"conditions": [{**blocked, "observedGeneration": generation}]}
+    world.patch(OPENSTACK_SERVER, "worker", {"status": shown})
+
+    world.run()
+
+    assert world.condition(READY) == ("False", "Deleting")
+    assert "port in use" in world.message(READY)

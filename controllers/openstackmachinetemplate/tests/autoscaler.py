@@ -1,7 +1,7 @@
 """What the cluster autoscaler reads of a template and of what refers to it, as facts, and a reader by these facts.
 
-Source: cluster autoscaler at 55c37cd5eb (22 August 2026), ``cloudprovider/clusterapi``: ``clusterapi_unstructured.go``,
-``clusterapi_utils.go``, ``clusterapi_nodegroup.go``.
+Source: cluster autoscaler 1.36.1 and at 55c37cd5eb (22 August 2026), ``cloudprovider/clusterapi``:
+``clusterapi_unstructured.go``, ``clusterapi_utils.go``, ``clusterapi_nodegroup.go``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ WHOLE_NUMBERS: Final = ("gpu-count", "maxPods")
 TEXTS: Final = ("gpu-type", "labels", "taints", "dra-driver", "csi-driver")
 ANNOTATIONS: Final = tuple(f"{PREFIX}{name}" for name in (*QUANTITIES, *WHOLE_NUMBERS, *TEXTS))
 NODE_INFO: Final = ("architecture", "operatingSystem")
+LABELS: Final[Mapping[str, str]] = {
+    "kubernetes.io/arch": "architecture",
+    "kubernetes.io/os": "operatingSystem",
+}
+"""Labels of a future node, and the field of nodeInfo whose value each gets."""
+DEFAULTS: Final[Mapping[str, str]] = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 FROM_ZERO: Final = ("cpu", "memory")
 DEFAULT_PODS: Final = 110
 ARCHITECTURES: Final = frozenset({"amd64", "arm64", "ppc64le", "s390x"})
@@ -63,6 +69,22 @@ def node_info(template: Object) -> dict[str, str]:
     """Return the fields of nodeInfo that the autoscaler reads."""
     found = string_map((template.get("status") or {}).get("nodeInfo"))
     return {name: found[name] for name in NODE_INFO if name in found}
+
+
+def labels(template: Object | None, annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that the autoscaler assumes on a node of a group without nodes.
+
+    A template without nodeInfo gives empty labels: the autoscaler's own defaults apply only if there is no template.
+    """
+    info = node_info(template) if template is not None else None
+    found = dict(DEFAULTS) if info is None else {label: info.get(field, "") for label, field in LABELS.items()}
+    pairs = (pair.partition("=") for pair in annotations.get(f"{PREFIX}labels", "").split(",") if "=" in pair)
+    return found | {name: value for name, _, value in pairs}
+
+
+def machine_key(provider_id: str) -> str:
+    """Return what finds the Machine of a Node: what follows the last slash of the provider ID."""
+    return provider_id.rpartition("/")[2]
 
 
 def scales_from_zero(template: Object, annotations: Mapping[str, str]) -> bool:

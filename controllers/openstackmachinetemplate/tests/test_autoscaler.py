@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from api.v1beta2.openstackmachinetemplate import NodeInfo, OpenStackMachineTemplateStatus
+from capo import names
 from capo.json_types import Json
 from capo.settings import Settings
 from controllers.openstackmachinetemplate import capacity
@@ -49,6 +50,45 @@ def test_capacity_and_node_info_are_maps_of_strings_c_75_c_76(template: Json) ->
     assert autoscaler.string_map(status["capacity"]) == status["capacity"]
     assert autoscaler.node_info(template) == status["nodeInfo"]
     assert autoscaler.node_info(template) == {"architecture": "amd64", "operatingSystem": "linux"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_met"),
+    [
+        ({"kubernetes.io/os": "linux"}, True),
+        ({"kubernetes.io/arch": "amd64"}, True),
+        ({"kubernetes.io/arch": "arm64"}, False),
+        ({"kubernetes.io/os": "windows"}, False),
+    ],
+)
+def test_pods_that_select_what_the_autoscaler_defaults_to_scale_up_with_an_image_without_properties_c_76(
+    selector: dict[str, str], is_met: bool
+) -> None:
+    with TemplateEnvironment() as world:
+        world.place()
+        world.refer()
+        world.settle()
+        labels = autoscaler.labels(world.get(KIND, "t"), {})
+
+    assert (selector.items() <= labels.items()) is is_met
+    assert labels == autoscaler.labels(None, {})
+
+
+def test_labels_of_the_deployment_win_c_77(template: Json) -> None:
+    given = {f"{autoscaler.PREFIX}labels": "kubernetes.io/arch=arm64,pool=a"}
+
+    assert autoscaler.labels(template, given) == {
+        "kubernetes.io/arch": "arm64",
+        "kubernetes.io/os": "linux",
+        "pool": "a",
+    }
+
+
+@pytest.mark.parametrize("region", [None, "RegionOne"])
+def test_a_machine_is_found_by_the_end_of_its_provider_id_c_14(region: str | None) -> None:
+    assert autoscaler.machine_key(names.provider_id("11111111-2222-3333-4444-555555555555", region)) == (
+        "11111111-2222-3333-4444-555555555555"
+    )
 
 
 def test_the_schema_has_the_fields_that_are_read_c_75_c_76() -> None:

@@ -94,7 +94,7 @@ def test_the_image_of_orc_is_waited_for(world: TemplateEnvironment) -> None:
     world.apply(ORC_IMAGE, {"metadata": {"name": "soon"}, "status": {"id": image_id, "conditions": available}})
     world.settle(for_s=5)
 
-    assert world.status()["nodeInfo"] == {"operatingSystem": "windows"}
+    assert world.status()["nodeInfo"] == {"architecture": "amd64", "operatingSystem": "windows"}
 
 
 def test_a_template_in_use_is_read_once_and_written_once_w_91(world: TemplateEnvironment) -> None:
@@ -246,7 +246,8 @@ def test_an_outage_proves_nothing_and_keeps_what_is_known_w_93(world: TemplateEn
 
 
 def test_keys_that_the_flavor_no_longer_has_are_removed_w_92() -> None:
-    with TemplateEnvironment(Settings(flavor_resources=(("VGPU", "nvidia.com/gpu"),))) as world:
+    settings = Settings(flavor_resources=(("VGPU", "nvidia.com/gpu"),), node_info_defaults=())
+    with TemplateEnvironment(settings) as world:
         flavor = world.flavor("gpu", extra_specs={"resources:VGPU": "1"})
         world.image(os_type="linux")
         world.place(flavor={"filter": {"name": "gpu"}})
@@ -262,6 +263,48 @@ def test_keys_that_the_flavor_no_longer_has_are_removed_w_92() -> None:
 
         assert "nvidia.com/gpu" not in world.status()["capacity"]
         assert "nodeInfo" not in world.status()
+
+
+def test_what_neither_image_nor_flavor_states_is_assumed_and_named_w_92(world: TemplateEnvironment) -> None:
+    world.place()
+    world.refer()
+
+    world.settle()
+
+    assert world.status()["nodeInfo"] == {"architecture": "amd64", "operatingSystem": "linux"}
+    assert "architecture amd64 is assumed" in world.condition(KIND, "t", "NodeInfoReady")["message"]
+    assert world.state("Ready") == ("True", "Ready")
+
+
+def test_an_architecture_that_a_flavor_stated_is_kept_while_flavors_cannot_be_listed_w_93(
+    world: TemplateEnvironment,
+) -> None:
+    world.flavor("arm", extra_specs={"trait:HW_ARCH_AARCH64": "required"})
+    world.place(flavor={"filter": {"name": "arm"}})
+    world.refer()
+    world.settle()
+    assert world.status()["nodeInfo"]["architecture"] == "arm64"
+
+    world.add_fault(match={"service": "compute", "path": "*flavors*"}, effect={"status": 503})
+    world.clock.advance(KEPT_S)
+    world.wake_all()
+    world.settle(for_s=30)
+
+    assert world.state("CapacityReady")[0] == "Unknown"
+    assert world.status()["nodeInfo"]["architecture"] == "arm64"
+
+
+def test_no_architecture_is_assumed_before_flavors_can_be_listed(world: TemplateEnvironment) -> None:
+    world.add_fault(match={"service": "compute", "path": "*flavors*"}, effect={"status": 503})
+    world.place()
+    world.refer()
+    world.settle(for_s=30)
+    assert world.status()["nodeInfo"] == {"operatingSystem": "linux"}
+
+    world.clear_faults()
+    world.settle()
+
+    assert world.status()["nodeInfo"]["architecture"] == "amd64"
 
 
 def test_a_paused_template_is_left_alone_until_it_is_not_paused(world: TemplateEnvironment) -> None:

@@ -71,6 +71,14 @@ def test_a_flood_of_words_is_cut() -> None:
     assert found.message.endswith("and 995 more")
 
 
+DEFAULTS = {"architecture": "arm64", "operatingSystem": "linux"}
+
+
+def info_of(specs: Any = None, defaults: dict[str, str] | None = None, **properties: Any) -> capacity.NodeInfo:
+    flavor = Flavor({"extra_specs": specs}) if specs is not None else None
+    return capacity.node_info(flavor, Image({"id": "i", **properties}), defaults=defaults or {})
+
+
 @pytest.mark.parametrize(
     ("properties", "expected"),
     [
@@ -78,18 +86,78 @@ def test_a_flood_of_words_is_cut() -> None:
         ({"hw_architecture": "AARCH64"}, {"architecture": "arm64"}),
         ({"hw_architecture": "i686", "os_type": "plan9"}, {}),
         ({"hw_architecture": 7, "os_type": None}, {}),
+        ({"os_distro": "Windows"}, {"operatingSystem": "windows"}),
+        ({"os_distro": "windows", "os_type": "linux"}, {"operatingSystem": "linux"}),
+        ({"os_distro": "ubuntu"}, {}),
         ({}, {}),
     ],
 )
 def test_only_values_of_the_contract_are_reported_c_76(properties: dict[str, Any], expected: dict[str, str]) -> None:
-    assert capacity.node_info(None, Image({"id": "i", **properties})) == expected
+    assert info_of(**properties).values == expected
+
+
+def test_what_nothing_states_is_assumed_and_named() -> None:
+    found = info_of({}, DEFAULTS)
+
+    assert found.values == DEFAULTS
+    assert found.message == (
+        "architecture arm64 is assumed: hw_architecture of the image is not set; "
+        "operatingSystem linux is assumed: os_type of the image is not set"
+    )
+
+
+@pytest.mark.parametrize("specs", [None, {}])
+def test_what_the_image_states_is_never_replaced_by_an_assumption(specs: Any) -> None:
+    unknown = info_of(specs, DEFAULTS, hw_architecture="i686", os_type="plan9")
+
+    assert unknown.values == {}
+    assert (
+        unknown.message
+        == "architecture is left out: i686 is not supported; operatingSystem is left out: plan9 is not supported"
+    )
+    assert info_of(specs, DEFAULTS, hw_architecture="x86_64", os_distro="windows").values == {
+        "architecture": "amd64",
+        "operatingSystem": "windows",
+    }
+
+
+@pytest.mark.parametrize(
+    ("specs", "architecture"),
+    [
+        ({"trait:HW_ARCH_X86_64": "required"}, "amd64"),
+        ({"trait:HW_ARCH_X86_64": "forbidden"}, "arm64"),
+        ({"trait:HW_ARCH_AARCH64": "forbidden"}, None),
+        ({"trait:HW_ARCH_X86_64": "required", "trait:HW_ARCH_AARCH64": "required"}, None),
+    ],
+)
+def test_what_the_flavor_requires_or_forbids_is_not_contradicted(specs: Any, architecture: str | None) -> None:
+    assert info_of(specs, DEFAULTS).values.get("architecture") == architecture
+
+
+def test_a_long_word_of_an_image_is_cut() -> None:
+    assert len(info_of(hw_architecture="x" * 5000, os_type="y" * 5000).message) < 300
 
 
 def test_two_required_architectures_are_none() -> None:
     specs = {"trait:HW_ARCH_X86_64": "required", "trait:HW_ARCH_AARCH64": "required"}
 
-    assert capacity.node_info(Flavor({"extra_specs": specs}), Image({})) == {}
-    assert capacity.node_info(Flavor({"extra_specs": {"trait:HW_ARCH_X86_64": "forbidden"}}), Image({})) == {}
+    assert info_of(specs).values == {}
+    assert info_of({"trait:HW_ARCH_X86_64": "forbidden"}).values == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["amd64", "architecture", "architecture=", "architecture=x86_64", "os=linux", "operatingSystem=amd64"]
+)
+def test_a_default_that_the_contract_does_not_have_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError):
+        settings.read([f"--node-info-defaults={text}"], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", ()), ("architecture=arm64, ", (("architecture", "arm64"),))], ids=["none", "one"]
+)
+def test_defaults_are_read(text: str, expected: tuple[tuple[str, str], ...]) -> None:
+    assert settings.read([f"--node-info-defaults={text}"], {}).node_info_defaults == expected
 
 
 @pytest.mark.parametrize(

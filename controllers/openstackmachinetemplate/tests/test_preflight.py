@@ -9,6 +9,7 @@ import pytest
 
 from capo.json_types import Json
 from capo.kube.kinds import MACHINE_DEPLOYMENT
+from controllers.openstackmachinetemplate import preflight
 from controllers.openstackmachinetemplate.tests.environment import KIND, TemplateEnvironment
 
 HTML = {"status": 200, "body": "<html>"}
@@ -71,10 +72,17 @@ def test_everything_that_exists_is_found_by_lists(world: TemplateEnvironment) ->
         pytest.param({"image": {"filter": {"name": "no"}}}, "image: no image matches name no", id="image"),
         pytest.param({"image": {"id": NOWHERE}}, f"image: no image has the id {NOWHERE}", id="image-id"),
         pytest.param({"sshKeyName": "no"}, "key pair: the user of the credentials has no key pair no", id="key-pair"),
-        pytest.param({"serverGroup": {"filter": {"name": "no"}}}, "server group: the project has no such", id="group"),
-        pytest.param({"serverGroup": {"id": NOWHERE}}, "server group: the project has no such", id="group-id"),
+        pytest.param(
+            {"serverGroup": {"filter": {"name": "no"}}}, "server group no: the project has no such", id="group"
+        ),
+        pytest.param({"serverGroup": {"id": NOWHERE}}, f"server group {NOWHERE}: the project", id="group-id"),
         pytest.param({"securityGroups": [{"filter": {"name": "no"}}]}, "security group: no security group", id="sg"),
         pytest.param({"securityGroups": [{"id": NOWHERE}]}, "security group: no security group matches id", id="sg-id"),
+        pytest.param(
+            {"securityGroups": [{"filter": {"name": "default", "projectID": "no"}}]},
+            "security group: no security group matches project_id no, name default",
+            id="sg-of-another-project",
+        ),
         pytest.param({"ports": [{"network": {"id": NOWHERE}}]}, "ports[0]: network: no network", id="network-id"),
         pytest.param(
             {"ports": [{"network": {"filter": {"name": "no"}}}]}, "ports[0]: network: no network", id="network"
@@ -103,6 +111,30 @@ def test_what_a_complete_list_lacks_is_missing_w_94(
     assert world.state(TYPE) == ("False", "ReferencesMissing")
     assert words in message(world)
     assert world.state("Ready")[0] == "False"
+
+
+@pytest.mark.parametrize(
+    ("spec", "type_"),
+    [
+        pytest.param({"flavor": {"filter": {"name": "no"}}}, "CapacityReady", id="flavor"),
+        pytest.param({"image": {"filter": {"name": "no"}}}, "NodeInfoReady", id="image"),
+    ],
+)
+def test_the_pause_that_a_message_names_is_the_one_that_is_made(
+    world: TemplateEnvironment, spec: dict[str, Any], type_: str
+) -> None:
+    world.place(**spec)
+    world.refer()
+    world.settle(for_s=preflight.MISSING_S - 1)
+    reads = len(world.reads())
+
+    world.settle(for_s=1)
+
+    assert len(world.reads()) > reads
+    assert preflight.MISSING_S == 5 * 60
+    assert world.condition(KIND, "t", type_)["message"].endswith(
+        "It is tried again in 5 minutes, or when the template gets an annotation."
+    )
 
 
 def test_a_zone_of_the_deployment_that_nova_lacks_is_missing(world: TemplateEnvironment) -> None:

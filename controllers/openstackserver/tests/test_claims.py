@@ -245,6 +245,33 @@ def test_a_claim_that_was_made_for_something_else_is_not_used_and_not_deleted_w_
     assert stage.exists(IP_ADDRESS_CLAIM, CLAIM)
 
 
+@pytest.fixture
+def restored(stage: InMemoryEnvironment, pool: Pool) -> Pool:
+    """Return the pool of a server whose claim lost its owner references, as in a restore from a backup."""
+    wait_for_the_claim(stage, pool)
+    pool.serve()
+    stage.patch(IP_ADDRESS_CLAIM, CLAIM, {"metadata": {"ownerReferences": None}})
+    return pool
+
+
+def test_a_restored_claim_without_an_owner_gets_it_again(stage: InMemoryEnvironment, restored: Pool) -> None:
+    stage.settle(for_s=60)
+
+    (owner,) = stage.get(IP_ADDRESS_CLAIM, CLAIM)["metadata"]["ownerReferences"]
+    assert owner["uid"] == stage.get(KIND, "s")["metadata"]["uid"]
+    assert stage.condition(KIND, "s", ADDRESS)["status"] == "True"
+
+
+def test_a_restored_claim_without_an_owner_is_released_with_its_server(
+    stage: InMemoryEnvironment, restored: Pool
+) -> None:
+    stage.delete(KIND, "s")
+    stage.settle(for_s=60)
+
+    assert not stage.exists(KIND, "s")
+    assert not stage.exists(IP_ADDRESS_CLAIM, CLAIM)
+
+
 def test_a_pool_without_api_group_is_ours_w_22(stage: InMemoryEnvironment) -> None:
     place(stage, floatingIPPoolRef={"kind": "OpenStackFloatingIPPool", "name": "pool"})
 

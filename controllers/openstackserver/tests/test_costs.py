@@ -28,13 +28,13 @@ def place_as_a_machine_does(stage: InMemoryEnvironment, **spec: Any) -> None:
     stage.deps.minted.add(stage.get(KIND, "s"))
 
 
-def test_the_first_server_of_a_process_costs_four_writes(stage: InMemoryEnvironment) -> None:
+def test_the_first_server_of_a_process_costs_three_writes(stage: InMemoryEnvironment) -> None:
     place_as_a_machine_does(stage)
 
     stage.settle(for_s=30)
 
     assert status(stage)["ready"] is True
-    assert len(stage.kube.writes) == 4, stage.kube.writes
+    assert len(stage.kube.writes) == 3, stage.kube.writes
 
 
 def test_two_volumes_cost_two_writes_more(stage: InMemoryEnvironment) -> None:
@@ -44,7 +44,7 @@ def test_two_volumes_cost_two_writes_more(stage: InMemoryEnvironment) -> None:
 
     assert status(stage)["ready"] is True
     assert made(stage) == {"servers": 1, "ports": 1, "volumes": 2}
-    assert len(stage.kube.writes) <= 6, stage.kube.writes
+    assert len(stage.kube.writes) <= 5, stage.kube.writes
 
 
 def test_a_volume_whose_sibling_was_refused_is_kept_and_not_made_again(stage: InMemoryEnvironment) -> None:

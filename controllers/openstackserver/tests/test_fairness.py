@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from capo.clock import SystemClock
 from capo.engine.context import Dependencies
-from capo.engine.manager import SystemClock
 from capo.engine.queue import WorkQueue
 from capo.engine.reconciler import Reconciler
 from capo.engine.router import Router, cluster_of

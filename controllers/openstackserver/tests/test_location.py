@@ -67,7 +67,7 @@ def test_the_location_is_stored_with_the_first_intent(stage: InMemoryEnvironment
 
     resources = status(stage)["resources"]
     assert resources["records"] == []
-    assert [each["role"] for each in resources["pending"]] == ["port-0"]
+    assert [each["role"] for each in resources["pending"]] == ["port-0", "server"]
     assert resources["location"] == here(stage)
 
 

@@ -48,7 +48,7 @@ def test_a_reference_that_cannot_be_resolved_is_named(
     message = stage.condition(KIND, "s", "InstanceReady")["message"]
     assert message.startswith(reason)
     assert words in message
-    assert "tried again" in message
+    assert "Retried" in message
     assert reason in stage.events.reasons()
     assert made(stage) == {}
 

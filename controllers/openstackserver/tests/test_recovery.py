@@ -80,6 +80,30 @@ def test_a_moved_server_is_found_although_its_image_is_gone_w_16(stage: InMemory
     assert status(stage)["resources"]["ports"] == [{"id": port(stage)["id"]}]
 
 
+def lose(stage: InMemoryEnvironment, kind: str) -> None:
+    """Remove all resources of a kind from the cloud, as an administrator may."""
+    service = "volume" if kind == "volumes" else "network"
+    stage.simulator.call(lambda: stage.cloud.table(service, kind).clear())
+
+
+@pytest.mark.parametrize("lost", ["ports", "trunks", "volumes"])
+def test_what_a_server_lost_is_not_created_again_after_its_status_was_lost(
+    stage: InMemoryEnvironment, lost: str
+) -> None:
+    place(stage, rootVolume={"sizeGiB": 1}, trunk=True)
+    stage.settle(for_s=30)
+    left = {kind: number for kind, number in made(stage).items() if kind != lost}
+    assert left.keys() == {"servers", "ports", "trunks", "volumes"} - {lost}
+    lose(stage, lost)
+    stage.patch(KIND, "s", {"status": None})
+
+    stage.start()
+    stage.settle(for_s=120)
+
+    assert made(stage) == left
+    assert status(stage)["instanceID"] == server(stage)["id"]
+
+
 def test_a_moved_server_is_deleted_although_its_image_is_gone_w_16(stage: InMemoryEnvironment) -> None:
     settled(stage)
     remove_image(stage)

@@ -10,7 +10,7 @@ from capo import names
 from capo.kube.kinds import SECRET
 from capo.simulator.testing import Client
 from controllers.openstackserver.tests.environment import KIND, made, place, place_more, server, status
-from environments.in_memory import InMemoryEnvironment, killed_at_write
+from environments.in_memory import InMemoryEnvironment, killed_at_write, killed_before_create
 
 
 def test_a_minimal_server_comes_up_with_one_port(stage: InMemoryEnvironment) -> None:
@@ -365,3 +365,35 @@ def test_many_servers_at_once_share_their_lists(stage: InMemoryEnvironment) -> N
     assert made(stage) == {"servers": 10, "ports": 10}
     reads = [asked for asked in stage.requests() if asked.startswith("GET")]
     assert len(reads) <= 15, reads
+
+
+TRUNK_AND_VOLUME: dict[str, Any] = {"trunk": True, "rootVolume": {"sizeGiB": 1}}
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+@pytest.mark.parametrize("spec", [{}, {"trunk": True}, TRUNK_AND_VOLUME], ids=["plain", "trunk", "volume"])
+def test_a_manager_that_dies_between_two_creates_makes_nothing_twice_and_forgets_nothing(
+    stage: InMemoryEnvironment, number: int, spec: dict[str, Any]
+) -> None:
+    place(stage, **spec)
+    with killed_before_create(number):
+        stage.settle(for_s=60)
+
+    stage.start()
+    stage.settle(for_s=300)
+
+    wanted = {"servers": 1, "ports": 1, "volumes": int("rootVolume" in spec), "trunks": int("trunk" in spec)}
+    assert made(stage) == {kind: count for kind, count in wanted.items() if count}
+    assert status(stage)["ready"] is True
+    assert status(stage)["resources"]["pending"] == []
+
+
+def test_an_intent_that_was_stored_for_a_server_that_must_wait_is_not_kept(stage: InMemoryEnvironment) -> None:
+    route = {"service": "compute", "method": "POST", "route": "/v2.1/servers"}
+    stage.add_fault(match=route, effect={"status": 403, "message": "Quota exceeded for cores"})
+    place(stage)
+
+    stage.settle(for_s=5)
+
+    assert made(stage) == {"ports": 1}
+    assert status(stage)["resources"]["pending"] == []

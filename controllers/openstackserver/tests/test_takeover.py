@@ -156,7 +156,7 @@ def test_a_server_that_nothing_but_its_name_tells_holds_up_the_deletion_until_so
     stage.settle(for_s=300)
 
     assert made(stage) == before
-    assert shown(stage, "Ready") == ("False", "OpenStackError")
+    assert shown(stage, "Ready") == ("False", "DeletionBlocked")
     assert server(stage)["id"] in stage.condition(KIND, "s", "Ready")["message"]
     chosen = {names.TAKEN_OVER_ANNOTATION: server(stage)["id"]}
     stage.patch(KIND, "s", {"metadata": {"annotations": chosen}})

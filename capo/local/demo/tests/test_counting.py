@@ -89,7 +89,7 @@ def test_tokens_are_requests_but_no_writes() -> None:
 def test_figures_of_go_stand_beside_the_same_scenario_alone() -> None:
     same, other = report.rows([phase(report.CREATE), phase("2 more workers")])
 
-    assert same[:8] == ("create", "3 (2)", "695 (54)", "7", "105", "12", "92", "70 requests, 80 Kubernetes writes")
+    assert same[:8] == ("create", "3 (2)", "695 (54)", "7", "105", "12", "92", "70 requests, 60 Kubernetes writes")
     assert other[2] == other[4] == other[6] == ""
 
 

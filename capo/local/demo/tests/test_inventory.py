@@ -20,6 +20,7 @@ STAMP = f"capo:{OWNER}:port-0"
         pytest.param({"id": "1", "name": "n", "description": f"Created by x [{STAMP}]"}, OWNER, "port-0", id="neutron"),
         pytest.param({"id": "1", "name": "n", "tags": ["user", STAMP]}, OWNER, "port-0", id="tag"),
         pytest.param({"id": "1", "name": "n", "metadata": {"capo-owner": STAMP}}, OWNER, "port-0", id="volume"),
+        pytest.param({"id": "1", "name": f"n [{STAMP}]", "members": []}, OWNER, "port-0", id="server group"),
         pytest.param({"id": "1", "name": "n", "description": None, "tags": []}, None, "", id="no stamp"),
         pytest.param(
             {"id": "1", "name": "n", "device_owner": "network:router_interface"},

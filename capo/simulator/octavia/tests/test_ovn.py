@@ -212,6 +212,18 @@ def test_older_releases_mark_no_ports_and_know_less(stage: SimulatorEnvironment)
     assert refused(stage, "POST", f"/pools/{pool_id}/members", inside)[0] == 501
 
 
+def test_older_releases_ignore_additional_vips(stage: SimulatorEnvironment) -> None:
+    network, _ = stage.member.make_network(cidr="10.6.0.0/24")
+    modes = dict.fromkeys(("ipv6_address_mode", "ipv6_ra_mode"), "slaac")  # Neutron adds such an address by itself
+    second = {"network_id": network["id"], "ip_version": 6, "cidr": "fd00:6::/64", **modes}
+    subnet = stage.member.make(f"{NEUTRON}/subnets", "subnet", **second)
+    stage.tweak("load-balancer/providers", ovn_release="2023.1")
+
+    made = balancer(stage, vip_network_id=network["id"], additional_vips=[{"subnet_id": subnet["id"]}])
+
+    assert made["additional_vips"] == [{"subnet_id": subnet["id"], "ip_address": None, "port_id": None}]
+
+
 @pytest.mark.parametrize("order", [{"enabled": ["a10"]}, {"enabled": ["amphora"], "default": "ovn"}])
 def test_providers_that_do_not_exist_or_are_not_enabled_are_refused(
     stage: SimulatorEnvironment, order: dict[str, Any]

@@ -22,6 +22,7 @@ NOT_EMPTY: Final = frozenset(
         "managedNetwork must not be empty if set",
         "spec is required if bastion is enabled",
         "name is required when from is 'Name' or default",
+        "exactly one of cidr and subnetPoolID must be set",
     }
 )
 """CEL rules that an empty object breaks."""

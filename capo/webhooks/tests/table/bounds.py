@@ -24,6 +24,7 @@ class Trial(NamedTuple):
         message: the text of the refusal's cause.
         below: where the cause is, relative to the place.
         field: where the cause is, when that is not at or below the place.
+        further: field and message of each further cause, which this value has, too.
     """
 
     bad: Any
@@ -31,6 +32,7 @@ class Trial(NamedTuple):
     message: str
     below: str = ""
     field: str = ""
+    further: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Case:
     goods: list[Json]
     field: str
     message: str
+    further: tuple[tuple[str, str], ...]
 
 
 def cases(version: Version) -> list[Case]:
@@ -60,10 +63,7 @@ def cases(version: Version) -> list[Case]:
 def case_of(version: Version, bound: Bound) -> Case:
     """Return the case of one bound."""
     schema = places.at(version, bound.path)
-    if bound.keyword == rules.KEYWORD:
-        trial = Trial(*rules.CASES[bound.detail](samples.least(schema), schema), f": {bound.detail}")
-    else:
-        trial = KEYWORDS[bound.keyword](schema, bound)
+    trial = _rule(schema, bound) if bound.keyword == rules.KEYWORD else KEYWORDS[bound.keyword](schema, bound)
 
     def whole(value: Any) -> Json:
         steps = places.steps(bound.path)
@@ -74,10 +74,18 @@ def case_of(version: Version, bound: Bound) -> Case:
     return Case(
         bound,
         None if is_filled_in else whole(trial.bad),
-        [] if is_forbidden else [whole(good) for good in trial.goods],
+        [] if is_forbidden else [whole(good) for good in rules.NARROWED.get(bound.path, trial.goods)],
         trial.field or places.concrete(bound.path) + trial.below,
         trial.message,
+        trial.further,
     )
+
+
+def _rule(schema: Json, bound: Bound) -> Trial:
+    (rule,) = [rule for rule in schema[rules.KEYWORD] if rule["message"] == bound.detail]
+    bad, goods = rules.CASES[bound.detail](samples.least(schema), schema)
+    further = tuple((places.concrete(path), text) for path, text in rules.FURTHER.get((bound.path, bound.detail), ()))
+    return Trial(bad, goods, f": {bound.detail}", rule.get("fieldPath", ""), further=further)
 
 
 def _required(schema: Json, bound: Bound) -> Trial:
@@ -149,10 +157,14 @@ def _of_range(keyword: str, difference: int, message: str) -> Callable[[Json, Bo
 
 
 def _of_items(keyword: str, difference: int, message: str) -> Callable[[Json, Bound], Trial]:
-    def trial(schema: Json, _bound: Bound) -> Trial:
+    def trial(schema: Json, bound: Bound) -> Trial:
         limit = schema[keyword]
         bad, good = (samples.several(schema["items"], amount) for amount in (limit + difference, limit))
-        return Trial(bad, [good], message.format(limit))
+        further: tuple[tuple[str, str], ...] = ()
+        if limit + difference > len(bad):  # the list may have each of its values: one more is one twice
+            bad = [*bad, bad[0]]
+            further = ((f"{places.concrete(bound.path)}[{limit}]", f"Duplicate value: {json.dumps(bad[0])}"),)
+        return Trial(bad, [good], message.format(limit, limit + difference), further=further)
 
     return trial
 
@@ -192,7 +204,7 @@ KEYWORDS: Final[dict[str, Callable[[Json, Bound], Trial]]] = {
     "minimum": _of_range("minimum", -1, "should be greater than or equal to {}"),
     "maximum": _of_range("maximum", 1, "should be less than or equal to {}"),
     "minItems": _of_items("minItems", -1, "should have at least {} items"),
-    "maxItems": _of_items("maxItems", 1, "Too many: 2: must have at most {} item"),
+    "maxItems": _of_items("maxItems", 1, "Too many: {1}: must have at most {0} item"),
     "minProperties": _min_properties,
     "maxProperties": _max_properties,
     "x-kubernetes-list-type": _set,

@@ -23,19 +23,45 @@ MAY: Final[dict[str, dict[str, dict[str, tuple[str, ...]]]]] = {
             "controlPlaneAvailabilityZones": ALWAYS,
             "controlPlaneEndpoint": (ADD,),
             "controlPlaneOmitAvailabilityZone": ALWAYS,
+            "driftPolicy": ALWAYS,
+            "failureDomains": ALWAYS,
             "identityRef": (CHANGE,),
             "managedSecurityGroups": (ADD, CHANGE),
             "primarySubnet": ALWAYS,
+            "workloadLeftovers": ALWAYS,
         },
+        "spec.additionalManagedSubnet": {"dnsNameservers": ALWAYS},
         "spec.apiServer": {"enableFloatingIP": ALWAYS},
         "spec.apiServer.managedLoadBalancer": {"allowedCIDRs": ALWAYS, "monitor": ALWAYS},
+        "spec.driftPolicy": dict.fromkeys(
+            (
+                "allowedAddressPairs",
+                "healthMonitors",
+                "listenerTimeouts",
+                "listeners",
+                "memberWeights",
+                "mtu",
+                "poolAlgorithms",
+                "poolMembers",
+                "portSecurityGroups",
+                "router",
+                "securityGroupRules",
+                "serverMetadata",
+                "tags",
+            ),
+            ALWAYS,
+        ),
+        "spec.failureDomains[]": {"name": (CHANGE,), "network": ALWAYS, "subnets": ALWAYS},
         "spec.managedSecurityGroups": {
             "allowAllInClusterTraffic": ALWAYS,
+            "allowAllOutboundTraffic": ALWAYS,
             "clusterNodesSecurityGroupRules": ALWAYS,
             "controlPlaneNodesSecurityGroupRules": ALWAYS,
+            "nodePortAllowedCIDRs": ALWAYS,
             "workerNodesSecurityGroupRules": ALWAYS,
         },
         "spec.managedSubnets[]": {"dnsNameservers": ALWAYS},
+        "spec.workloadLeftovers": {"clusterName": ALWAYS, "policy": ALWAYS},
     },
     "OpenStackClusterTemplate": {"spec.template": {"metadata": ALWAYS}, "spec.template.spec": {}},
     "OpenStackMachine": {
@@ -65,6 +91,7 @@ ONCE: Final = "it can be set once, while it is not set and enableFloatingIP is f
 UNTIL_HOST: Final = "it may change until controlPlaneEndpoint has a host"
 """For ``enableFloatingIP``, which the table changes only in a cluster without endpoint."""
 ADVICE: Final = {
+    "spec.additionalManagedSubnet": "it exists from the creation of the cluster on; dnsNameservers alone may change",
     "spec.apiServer.fixedIP": ONCE,
     "spec.apiServer.floatingIP": "it may change only to the address that the load balancer has in status",
     "spec.apiServer.managedLoadBalancer": "of the load balancer, allowedCIDRs and monitor alone may change",
@@ -79,10 +106,19 @@ ADVICE: Final = {
 NEUTRAL: Final[dict[tuple[str, str], tuple[Json, ...]]] = {
     ("OpenStackCluster", "spec"): ({"apiServer": {"enableFloatingIP": False}}, {}),
     ("OpenStackCluster", "spec.apiServer"): ({"enableFloatingIP": True}, {"port": 6443}),
+    ("OpenStackCluster", "spec.failureDomains[]"): ({"subnets": [rules.ID]}, {}),
     ("OpenStackClusterTemplate", "spec.template.spec"): ({"apiServer": {"enableFloatingIP": False}}, {}),
     ("OpenStackServer", "spec"): ({"flavorID": "1"}, {"flavor": "small"}),
 }
 """What a place has besides the field, so that it keeps its rules and is not empty: the first that lacks the field."""
+BESIDE: Final[dict[str, Json]] = {
+    "spec.additionalManagedSubnet": {"managedSubnets": [{"cidr": samples.FIRST_CIDR}]},
+    "spec.additionalManagedSubnet.prefixLength": rules.POOL,
+    "spec.template.spec.additionalManagedSubnet": {"managedSubnets": [{"cidr": samples.FIRST_CIDR}]},
+}
+"""What a place has besides one field, with and without it."""
+ONE_OF: Final = frozenset({"spec.additionalManagedSubnet.cidr", "spec.additionalManagedSubnet.subnetPoolID"})
+"""Fields of which a rule demands exactly one, so that none of them alone is added or removed."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +162,7 @@ def _of_field(version: Version, place: str, field: str, free: tuple[str, ...]) -
     without, first, second = (_spec(version, place, field, value) for value in (None, one, samples.changed(part, one)))
     path = f"{places.concrete(place)}.{field}"
     tried = [(CHANGE, first, second)]
-    if field not in schema.get("required", ()):
+    if field not in schema.get("required", ()) and f"{place}.{field}" not in ONE_OF:
         # A field that the API server fills in is changed by being added or removed.
         added, removed = (CHANGE, CHANGE) if "default" in part else (ADD, REMOVE)
         tried += [(added, without, first), (removed, first, without)]
@@ -140,6 +176,7 @@ def _spec(version: Version, place: str, field: str, value: Any) -> Json:
     def leaf(schema: Json) -> Json:
         rest: Json = {name: part for name, part in samples.least(schema).items() if name != field}
         rest |= next(other for other in NEUTRAL.get((version.kind, place), ({},)) if field not in other)
+        rest |= BESIDE.get(f"{place}.{field}", {})
         return samples.fixed(schema, rest if value is None else rest | {field: value})
 
     spec: Json = samples.having(version.root, places.steps(place), leaf)["spec"]

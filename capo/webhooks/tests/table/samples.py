@@ -29,6 +29,7 @@ CONDITION: Final = (
 PATTERNS: Final = {
     "^[^,]+$": Texts("tag", "other", "a,b"),
     "^[^ ]+$": Texts("az-1", "az-2", "az 1"),
+    "^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$": Texts("team-a.web", "team-b.web", "team_a"),
     "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$": Texts("Ready", "Other", "not ready"),
     CONDITION: Texts("Ready", "example.org/Other", "-Ready"),
     QUANTITY: Texts("4", "8192Mi", "4 GiB"),
@@ -49,9 +50,12 @@ ALTERNATIVES: Final = frozenset(
         *("remoteGroupID", "remoteIPPrefix"),  # beside remoteManagedGroups
         *("disableExternalNetwork", "disablePortSecurity"),  # true excludes other fields
         "providerID",
+        *("subnetPoolID", "prefixLength"),  # beside cidr and allocationPools
     }
 )
 """Fields that exclude other fields."""
+FIRST_CIDR: Final = "fd00::/64"
+"""What the entry of ``managedSubnets`` has beside an ``additionalManagedSubnet``, whose texts here are not IPv6."""
 
 
 def least(schema: Json) -> Any:
@@ -170,9 +174,9 @@ def having(schema: Json, steps: list[str], leaf: Callable[[Json], Any]) -> Any:
 
 def fixed(schema: Json, value: Json) -> Json:
     """Return an object with the fields that its schema's rules demand."""
-    for rule in schema.get("x-kubernetes-validations", ()):
-        fix = FIXES.get(rule["message"])
-        value = fix(value, schema) if fix else value
+    messages = {rule["message"] for rule in schema.get("x-kubernetes-validations", ())}
+    for message, fix in FIXES.items():
+        value = fix(value, schema) if message in messages else value
     return value
 
 
@@ -189,6 +193,24 @@ def _without_external_network(value: Json, _schema: Json) -> Json:
     if value.get("enableExternalNetwork") is not False:
         return value
     return value | {"apiServer": value.get("apiServer", {}) | {"enableFloatingIP": False}}
+
+
+def _first_subnet(value: Json, schema: Json) -> Json:
+    """Give an additional subnet a first one, of the other IP version."""
+    if "additionalManagedSubnet" not in value:
+        return value
+    first, *_ = value.get("managedSubnets") or [least(schema["properties"]["managedSubnets"]["items"])]
+    return value | {"managedSubnets": [first | {"cidr": FIRST_CIDR}]}
+
+
+def _one_range(value: Json, schema: Json) -> Json:
+    if "subnetPoolID" in value:
+        return {name: part for name, part in value.items() if name != "cidr"}
+    return {"cidr": least(schema["properties"]["cidr"])} | value
+
+
+def _one_group(value: Json, _schema: Json) -> Json:
+    return value | {"antiAffinity": "none"} if value.keys() >= {"antiAffinity", "serverGroup"} else value
 
 
 def _hint(value: Json, _schema: Json) -> Json:
@@ -212,5 +234,12 @@ FIXES: Final[dict[str, Fix]] = {
     "name is required when from is 'Name' or default": _adding("name", lambda value: value.get("from") != "Machine"),
     "bool is required when type is Bool, and forbidden otherwise": _hint,
     "at least one of flavor or flavorID must be set": _adding("flavor", lambda value: "flavorID" not in value),
+    "additionalManagedSubnet requires an entry of managedSubnets": _first_subnet,
+    "prefixLength requires subnetPoolID, and allocationPools require cidr": _adding(
+        "subnetPoolID", lambda value: "prefixLength" in value
+    ),
+    "exactly one of cidr and subnetPoolID must be set": _one_range,
+    "antiAffinity and serverGroup exclude each other": _one_group,
+    "a failure domain must name a network or subnets": _adding("network", lambda value: "subnets" not in value),
 }
-"""By the message of the rule; rules that the least value keeps have none."""
+"""By the message of the rule, in the order in which they are applied; rules that the least value keeps have none."""

@@ -135,14 +135,16 @@ def sent(client: Client, version: Version, base: Json, parts: Json) -> requests.
 
 
 def surprises(case: Case, answer: requests.Response) -> Iterator[str]:
-    """Yield deviations: the expected cause must be present, and no cause of another field."""
+    """Yield deviations: the expected causes must be present, and no cause of another field."""
     if answer.status_code != 422:
         yield f"{case.bound}: {answer.status_code} {answer.text}"
         return
     told, its_own = causes(answer), (case.field, places.concrete(case.bound.path))
     others = [field for field, message in told if field not in its_own and not SIDE_EFFECTS.search(message)]
-    if others or not any(field == case.field and case.message in message for field, message in told):
-        yield f"{case.bound}: wanted {case.field}: {case.message}, got {told}"
+    wanted = ((case.field, case.message), *case.further)
+    is_told = all(any(field == name and text in message for name, message in told) for field, text in wanted)
+    if not is_told or sorted(others) != sorted(field for field, _ in case.further):
+        yield f"{case.bound}: wanted {wanted}, got {told}"
 
 
 def causes(answer: requests.Response) -> list[tuple[str, str]]:

@@ -1,0 +1,174 @@
+"""The deletion of server groups that nothing needs, in two reconciles.
+
+Nova deletes a group that has servers without a complaint, and a machine whose group is gone never gets a server. So
+the first reconcile removes the record, from which machines read the id; a later one deletes the group, which it finds
+by the stamp, if no OpenStackServer names it and Nova shows no member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from functools import partial
+from typing import Final
+
+from capo import names
+from capo.contract import references
+from capo.engine.store import Index
+from capo.errors import BlockedError, CapoError, CloudUnavailableError, NotFoundError
+from capo.json_types import Body, Object
+from capo.kube.kinds import (
+    KUBEADM_CONTROL_PLANE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    OPENSTACK_MACHINE_TEMPLATE,
+    OPENSTACK_SERVER,
+)
+from capo.ledger import Ledger
+from capo.openstack import server_group
+from capo.openstack.kinds import SERVER_GROUP
+from capo.openstack.server_group import ServerGroup
+from controllers import anti_affinity, attempts
+from controllers.openstackcluster.scope import ClusterScope, GroupsFound
+
+KIND: Final = "server_group"
+WITHDRAWN_S: Final = 60.0
+"""Time between the removal of a record and the deletion of its group: a machine that read the record before has created
+its OpenStackServer by then, with one request."""
+MAX_NAMED: Final = 5
+_REFERRERS: Final = (MACHINE_DEPLOYMENT, MACHINE_SET, KUBEADM_CONTROL_PLANE)
+
+
+def remove_unneeded(scope: ClusterScope, wanted: Set[str]) -> GroupsFound:
+    """Delete the groups that nothing needs; a failure is returned, so that it keeps no other group from being created.
+
+    Args:
+        wanted: roles of the groups of the cluster's machines, also of those that are being deleted.
+    """
+    found = GroupsFound()
+    needed = wanted | _referred(scope)
+    surplus = []
+    for body in scope.owned(KIND):
+        if _role(scope, body) in needed:
+            scope.looks.forget(_withdrawal(scope, body))
+        else:
+            surplus.append(body)
+    try:
+        attempts.try_each(surplus, partial(_withdraw, scope, found))
+    except CapoError as error:
+        found.failure = error
+    return found
+
+
+def _referred(scope: ClusterScope) -> set[str]:
+    """Return the roles of the groups of templates that the cluster refers to: they may get machines at any time."""
+    store, label = scope.context.deps.store, names.CLUSTER_NAME_LABEL
+    kinds = ((kind, store.by_label(kind, scope.namespace, label, scope.cluster_name)) for kind in _REFERRERS)
+    referrers = [each for kind, objects in kinds for each in objects if not (kind == MACHINE_SET and _is_old(each))]
+    named = {references.template_name(each, OPENSTACK_MACHINE_TEMPLATE.kind) for each in referrers}
+    templates = [store.get(OPENSTACK_MACHINE_TEMPLATE, scope.namespace, name) for name in named if name]
+    groups = (anti_affinity.of_template(template) for template in templates if template)
+    return {group.role for group in groups if group}
+
+
+def _is_old(machine_set: Body) -> bool:
+    """Return whether a MachineSet may be of a former rollout: its MachineDeployment names the template in use."""
+    return references.owner(machine_set, group=references.CORE_GROUP, kind=MACHINE_DEPLOYMENT.kind) is not None
+
+
+def _withdraw(scope: ClusterScope, found: GroupsFound, body: Body) -> None:
+    """Remove the record of a group; delete the group some time after that."""
+    role, ledger = _role(scope, body), scope.context.ledger
+    memory, now_s = _withdrawal(scope, body), scope.context.started_s
+    was_recorded = Ledger.read(scope.context.obj.get("status")).id_of(role) == body["id"]
+    if ledger.id_of(role) == body["id"]:
+        ledger.drop(role)
+    if was_recorded:
+        scope.looks.forget(memory)
+        found.again_s = WITHDRAWN_S
+    elif not scope.looks.is_fresh(memory, body["id"], now_s=now_s, max_age_s=float("inf")):
+        scope.looks.note(memory, body["id"], now_s=now_s)
+        found.again_s = WITHDRAWN_S
+    elif scope.looks.is_fresh(memory, body["id"], now_s=now_s, max_age_s=WITHDRAWN_S):
+        found.again_s = WITHDRAWN_S
+    elif not _is_named(scope, body["id"]) and not scope.is_seen(_used(body), body["id"]):
+        _delete_if_empty(scope, body)
+
+
+def _delete_if_empty(scope: ClusterScope, body: Body) -> None:
+    """Delete a group; one with servers is tried again after the next resync."""
+    try:
+        delete(scope, body)
+    except BlockedError:
+        scope.note_seen(_used(body), body["id"])
+
+
+def delete(scope: ClusterScope, body: Body) -> None:
+    """Delete a group that has no servers.
+
+    Raises:
+        BlockedError: it has servers, or an OpenStackServer names it.
+    """
+    group_id = str(body["id"])
+    if named := _is_named(scope, group_id):
+        raise _in_use(group_id, f"OpenStackServer {named}", "Delete the OpenStackServer.")
+    if members := _members(scope, group_id):
+        raise _in_use(group_id, _listed(members), "Delete these servers, or the group if they may leave it.")
+    server_group.delete(scope.cloud, group_id)
+    scope.cloud_view.forget(KIND, group_id)
+    scope.emit("SuccessfulDeleteServerGroup", f"Deleted server group {body.get('name')} with id {group_id}")
+
+
+def _in_use(group_id: str, users: str, next_step: str) -> BlockedError:
+    return BlockedError(f"still in use by {users}", resource=f"server group {group_id}", next_step=next_step)
+
+
+def _listed(members: tuple[str, ...]) -> str:
+    more = f" and {len(members) - MAX_NAMED} more" if len(members) > MAX_NAMED else ""
+    return f"server{'s' if len(members) > 1 else ''} {', '.join(members[:MAX_NAMED])}{more}"
+
+
+def _members(scope: ClusterScope, group_id: str) -> tuple[str, ...]:
+    """Return the servers of a group as Nova shows them now; none if the group does not exist.
+
+    Raises:
+        CloudUnavailableError: the answer does not show them.
+    """
+    try:
+        live = ServerGroup(server_group.show(scope.cloud, group_id))
+    except NotFoundError:
+        return ()
+    if live.id != group_id or live.members is None:
+        raise CloudUnavailableError(f"Nova does not show the members of server group {group_id}")
+    return live.members
+
+
+def _is_named(scope: ClusterScope, group_id: str) -> str:
+    """Return the name of an OpenStackServer that names a group, whether its server exists or not; empty: of none."""
+    for obj in scope.context.deps.store.find(_BY_GROUP, group_id):
+        return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+    return ""
+
+
+def _groups(server: Object) -> set[str]:
+    resolved = ((server.get("status") or {}).get("resolved") or {}).get("serverGroupID")
+    given = ((server.get("spec") or {}).get("serverGroup") or {}).get("id")
+    return {group_id for group_id in (given, resolved) if group_id}
+
+
+_BY_GROUP: Final = Index(OPENSTACK_SERVER, _groups)
+
+
+def _role(scope: ClusterScope, body: Body) -> str:
+    """Return the role of one of the cluster's groups, from its stamp, else from its record; empty without both."""
+    if stamp := SERVER_GROUP.stamp_of(body):
+        return stamp.role
+    records: Iterable[str] = (r.role for r in scope.context.ledger.records_of_kind(KIND) if r.id == body["id"])
+    return next(iter(records), "")
+
+
+def _withdrawal(scope: ClusterScope, body: Body) -> str:
+    return f"{scope.uid} withdrawn {body['id']}"
+
+
+def _used(body: Body) -> str:
+    return f"server group {body['id']}"

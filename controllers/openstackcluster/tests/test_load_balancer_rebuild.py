@@ -1,0 +1,162 @@
+"""A load balancer in ERROR is deleted and created again on request, with its address; no other ever is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, SECRET
+from capo.openstack import lookup_threads
+from controllers.openstackcluster.tests.environment import BALANCER, GROUPS, MANAGED, ClusterEnvironment
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackmachine.controller import MachineController
+from environments import objects
+
+DELETE = "DELETE /v2.0/lbaas/loadbalancers/"
+RESTRICTED = {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}}}
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterEnvironment]:
+    """Yield an environment that has the controller of machines, too."""
+    monkeypatch.setattr(lookup_threads, "in_thread", lambda work: work())
+    with ClusterEnvironment(MachineController) as made:
+        yield made
+
+
+def fail(world: ClusterEnvironment) -> str:
+    """Put the load balancer into ERROR, and wait until the provider reports it; return its id."""
+    id_ = str(world.one("loadbalancers")["id"])
+    world.set_state("loadbalancers", id_, provisioning_status="ERROR")
+    world.settle(for_s=1300)
+    world.resync()
+    world.settle(for_s=30)
+    assert world.shown("LoadBalancerReady") == ("False", "LoadBalancerFailed")
+    return id_
+
+
+def ask(world: ClusterEnvironment, id_: str) -> None:
+    annotations = {names.REBUILD_LOAD_BALANCER_ANNOTATION: id_}
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": annotations}})
+
+
+def deletions(world: ClusterEnvironment) -> int:
+    return sum(request.startswith(DELETE) for request in world.requests())
+
+
+@pytest.mark.parametrize("spec", [BALANCER, RESTRICTED], ids=["open", "restricted"])
+def test_a_failed_load_balancer_is_rebuilt_with_its_addresses(world: ClusterEnvironment, spec: dict[str, Any]) -> None:
+    world.up(**MANAGED, **spec)
+    vip, public = world.one("loadbalancers")["vip_address"], world.one("floatingips")["floating_ip_address"]
+    listener = world.one("listeners")
+
+    id_ = fail(world)
+    ask(world, id_)
+    world.settle(for_s=120)
+
+    rebuilt, floating_ip = world.one("loadbalancers"), world.one("floatingips")
+    assert world.is_ready(), world.message("Ready")
+    assert rebuilt["id"] != id_
+    assert rebuilt["vip_address"] == vip
+    assert (floating_ip["floating_ip_address"], floating_ip["port_id"]) == (public, rebuilt["vip_port_id"])
+    assert world.one("listeners")["allowed_cidrs"] == listener["allowed_cidrs"]
+    assert world.record("lb-api") == rebuilt["id"]
+
+
+def test_a_load_balancer_of_ovn_is_rebuilt_too(world: ClusterEnvironment) -> None:
+    world.use_ovn()
+    world.up(**MANAGED, **BALANCER)
+    vip = world.one("loadbalancers")["vip_address"]
+
+    id_ = fail(world)
+    message = world.message("LoadBalancerReady")
+    ask(world, id_)
+    world.settle(for_s=200)
+
+    assert "failover" not in message  # OVN has none
+    assert f"{names.REBUILD_LOAD_BALANCER_ANNOTATION}={id_}" in message
+    assert world.is_ready(), world.message("Ready")
+    assert world.one("loadbalancers")["vip_address"] == vip
+
+
+def test_the_control_plane_joins_a_rebuilt_load_balancer(fleet: ClusterEnvironment) -> None:
+    fleet.up(**MANAGED, **BALANCER, **GROUPS)
+    fleet.patch(CLUSTER, CLUSTER_NAME, {"status": {"initialization": {"infrastructureProvisioned": True}}})
+    fleet.apply(SECRET, objects.bootstrap())
+    machine = objects.machine("one", CLUSTER_NAME, is_control_plane=True)
+    fleet.apply(MACHINE, machine)
+    owner = {**machine, "metadata": fleet.get(MACHINE, "one")["metadata"]}
+    fleet.apply(OPENSTACK_MACHINE, objects.openstack_machine("one", CLUSTER_NAME, is_control_plane=True, owner=owner))
+    fleet.settle(for_s=120)
+    before = fleet.one("members")
+
+    ask(fleet, fail(fleet))
+    fleet.settle(for_s=200)
+
+    after = fleet.one("members")
+    assert after["id"] != before["id"]
+    assert (after["address"], after["protocol_port"]) == (before["address"], before["protocol_port"])
+
+
+def test_a_load_balancer_that_is_not_named_is_only_reported(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED, **BALANCER)
+    ask(world, "00000000-0000-4000-8000-000000000000")
+
+    id_ = fail(world)
+    world.settle(for_s=300)
+
+    assert f"`openstack loadbalancer failover {id_}`" in world.message("LoadBalancerReady")
+    assert deletions(world) == 0
+
+
+def test_a_load_balancer_that_works_is_never_deleted(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED, **BALANCER)
+
+    ask(world, world.one("loadbalancers")["id"])
+    world.settle(for_s=1300)
+
+    assert (world.is_ready(), deletions(world)) == (True, 0)
+
+
+def test_a_load_balancer_that_an_admin_repaired_is_kept(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED, **BALANCER)
+    id_ = fail(world)
+
+    world.set_state("loadbalancers", id_, provisioning_status="ACTIVE")
+    ask(world, id_)
+    world.settle(for_s=300)
+
+    assert (world.is_ready(), deletions(world)) == (True, 0)
+    assert world.one("loadbalancers")["id"] == id_
+
+
+def test_a_deletion_that_octavia_fails_is_reported_and_requested_again(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED, **BALANCER)
+    id_ = fail(world)
+    world.add_fault(match={"service": "load-balancer", "method": "DELETE"}, effect={"status": 204})
+
+    ask(world, id_)
+    world.settle(for_s=300)
+    refused = deletions(world)
+    world.clear_faults()
+    world.settle(for_s=600)
+
+    assert 1 < refused <= 10
+    assert world.is_ready(), world.message("Ready")
+    assert world.one("loadbalancers")["id"] != id_
+
+
+def test_a_manager_that_restarts_after_the_deletion_goes_on(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED, **BALANCER)
+    vip = world.one("loadbalancers")["vip_address"]
+    ask(world, fail(world))
+    world.settle(for_s=120, until=lambda: "loadbalancers" not in world.created())
+
+    world.start()
+    world.settle(for_s=200)
+
+    assert world.is_ready(), world.message("Ready")
+    assert world.one("loadbalancers")["vip_address"] == vip

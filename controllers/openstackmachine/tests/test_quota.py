@@ -1,0 +1,43 @@
+"""Control plane machines whose project has no quota for all their members: they wait, and join by themselves."""
+
+from __future__ import annotations
+
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
+
+
+def allow(site: ControlPlaneEnvironment, members: int) -> None:
+    stage = site.stage
+    stage.simulator.call(
+        lambda: stage.cloud.set_quota("load-balancer", stage.member.project_id, "member", members),
+    )
+
+
+def refused(site: ControlPlaneEnvironment) -> int:
+    log = site.stage.cloud.counter.log()
+    return sum("/members" in call["path"] and call["status"] == 403 for call in log)
+
+
+def test_members_beyond_the_quota_wait_after_one_refusal_and_join_when_there_is_room(
+    site: ControlPlaneEnvironment,
+) -> None:
+    site.balance()
+    allow(site, 1)
+    for name in ("one", "two", "three"):
+        site.add(name)
+
+    site.stage.settle(for_s=600)
+
+    assert refused(site) <= 4  # of the change for all, then of the first that is alone beyond the quota
+    assert len(site.addresses()) == 1
+    waiting = [name for name in ("one", "two", "three") if site.ingress(name) == ("False", "QuotaExceeded")]
+    assert len(waiting) == 2
+    assert all("quota of pool members exhausted: needs " in site.message(name) for name in waiting)
+
+    site.stage.cloud.counter.reset()
+    site.stage.settle(for_s=1200)
+    assert refused(site) <= 4
+
+    allow(site, -1)
+    site.stage.settle(for_s=600)
+    assert len(site.addresses()) == 3
+    assert all(site.ingress(name) == ("True", "Ready") for name in ("one", "two", "three"))
