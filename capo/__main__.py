@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from capo import cli
+from capo.cli import completion
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -14,7 +15,9 @@ def main(argv: list[str] | None = None) -> int:
         argv: the arguments after the program's name; None: those of the command line.
     """
     arguments = sys.argv[1:] if argv is None else argv
-    parsed = cli.build_parser(arguments).parse_args(arguments)
+    parser = cli.build_parser(arguments, cli.program(sys.argv[0]))
+    completion.answer_shell(parser)
+    parsed = parser.parse_args(arguments)
     try:
         status: int = parsed.run(parsed)
     except ModuleNotFoundError as error:

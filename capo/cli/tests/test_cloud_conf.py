@@ -1,0 +1,126 @@
+"""The cloud.conf for a cluster: credentials, subnet and external network, and the options that go with it."""
+
+from __future__ import annotations
+
+import configparser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from capo.__main__ import main
+
+AUTH = {
+    "auth_url": "https://keystone.example.com/v3",
+    "username": "workloads",
+    "password": 'a"b\\c#d;e',
+    "project_name": "team-a",
+    "user_domain_name": "Default",
+    "project_domain_name": "Default",
+}
+STATUS = {
+    "network": {"id": "n1", "name": "net", "subnets": [{"id": "s1", "name": "sub", "cidr": "10.6.0.0/24"}]},
+    "externalNetwork": {"id": "x1", "name": "public"},
+}
+
+
+def written(folder: Path, *, spec: Any = None, status: Any = None, entry: Any = None) -> list[str]:
+    """Write both files, and return the arguments of the command."""
+    obj = {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+        "kind": "OpenStackCluster",
+        "metadata": {"name": "shop-x7k2", "namespace": "team-a", "labels": {"cluster.x-k8s.io/cluster-name": "shop"}},
+        "spec": {"identityRef": {"name": "cloud", "cloudName": "prod"}, **(spec or {})},
+        "status": STATUS if status is None else status,
+    }
+    clouds = {"clouds": {"prod": {"auth": AUTH, "region_name": "one", **(entry or {})}}}
+    (folder / "cluster.yaml").write_text(yaml.safe_dump(obj))
+    (folder / "clouds.yaml").write_text(yaml.safe_dump(clouds))
+    return ["cloud-conf", str(folder / "cluster.yaml"), "--clouds", str(folder / "clouds.yaml")]
+
+
+def parsed(text: str) -> dict[str, dict[str, str]]:
+    """Return the file as its sections, its values as gcfg reads them."""
+    found = configparser.RawConfigParser()
+    found.read_string(text)
+    return {
+        name: {key: value[1:-1].replace('\\"', '"').replace("\\\\", "\\") for key, value in found[name].items()}
+        for name in found.sections()
+    }
+
+
+def test_it_has_the_credentials_and_the_networks_of_the_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(written(tmp_path, spec={"managedSecurityGroups": {}})) == 0
+
+    printed = capsys.readouterr()
+    assert parsed(printed.out) == {
+        "Global": {
+            "auth-url": AUTH["auth_url"],
+            "username": "workloads",
+            "password": AUTH["password"],
+            "tenant-name": "team-a",
+            "user-domain-name": "Default",
+            "tenant-domain-name": "Default",
+            "region": "one",
+            "os-endpoint-type": "public",
+        },
+        "LoadBalancer": {"subnet-id": "s1", "floating-network-id": "x1", "manage-security-groups": "true"},
+    }
+    assert "--cluster-name=team-a.shop\n" in printed.err
+    assert "--cluster=team-a.shop\n" in printed.err
+
+
+def test_an_application_credential_needs_no_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    auth = {"auth_url": AUTH["auth_url"], "application_credential_id": "1", "application_credential_secret": "2"}
+    arguments = written(tmp_path, entry={"auth_type": "v3applicationcredential", "auth": auth, "verify": False})
+
+    assert main([*arguments, "--ca-file", "/etc/ssl/ca.pem"]) == 0
+
+    assert parsed(capsys.readouterr().out)["Global"] == {
+        "auth-url": AUTH["auth_url"],
+        "application-credential-id": "1",
+        "application-credential-secret": "2",
+        "region": "one",
+        "os-endpoint-type": "public",
+        "ca-file": "/etc/ssl/ca.pem",
+        "tls-insecure": "true",
+    }
+
+
+def test_the_options_have_the_name_that_the_cluster_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(written(tmp_path, spec={"workloadLeftovers": {"clusterName": "prod-7"}})) == 0
+
+    assert "--cluster-name=prod-7\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        pytest.param({"status": {}}, "has no subnet in its status yet", id="no network yet"),
+        pytest.param({"entry": {"auth": {**AUTH, "password": "a\nb"}}}, "has a line break", id="a line break"),
+        pytest.param({"entry": {"auth": {}}}, "auth_url is missing", id="no credentials"),
+    ],
+)
+def test_what_cannot_be_written_is_an_error_without_secrets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], error: str
+) -> None:
+    assert main(written(tmp_path, **change)) == 1
+
+    printed = capsys.readouterr()
+    assert (printed.out, error in printed.err) == ("", True), printed.err
+    assert AUTH["password"] not in printed.err
+
+
+@pytest.mark.parametrize("text", ["kind: Cluster", "a: [", "- 1", ""])
+def test_a_file_that_is_no_cluster_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    arguments = written(tmp_path)
+    (tmp_path / "cluster.yaml").write_text(text)
+
+    assert main(arguments) == 1
+
+    assert "cluster.yaml is not" in capsys.readouterr().err
