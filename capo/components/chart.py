@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from capo.components import NAMESPACE, chart_options, chart_values, manifest
 from capo.components.deployment import Pod
+from capo.components.monitoring import alerts, dashboards, grafana, state_metrics
 from capo.components.release import CHECKOUT
 from capo.json_types import Json
 from capo.version import VERSION
@@ -48,7 +49,17 @@ def generated() -> dict[Path, str]:
         FOLDER / "values.schema.json": json.dumps(chart_values.schema(), indent=2) + "\n",
         templates / "provider.yaml": HEADER + _template(own),
         templates / "options.yaml": HEADER + "".join(_optional(option) for option in chart_options.options()),
+        **_monitoring(FOLDER / "files"),
         templates / "crds.yaml": f"{HEADER}{{{{- if .Values.crds.enabled }}}}\n{_kept(crds)}{{{{- end }}}}\n",
+    }
+
+
+def _monitoring(folder: Path) -> dict[Path, str]:
+    """Return the files for monitoring, which are used without Helm too."""
+    return {
+        folder / "alerts.yaml": HEADER + manifest.dump([alerts.groups()], width=math.inf),
+        folder / "kube-state-metrics.yaml": HEADER + manifest.dump([state_metrics.configuration()], width=math.inf),
+        **{folder / f"capo-{each.name}.json": grafana.text(each) for each in dashboards.DASHBOARDS},
     }
 
 

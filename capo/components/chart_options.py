@@ -9,6 +9,7 @@ import json
 from typing import Final, NamedTuple
 
 from capo.components import NAMESPACE, deployment, metrics
+from capo.components.monitoring import dashboards
 from capo.json_types import Json
 from capo.kube import SERVICE_ACCOUNT
 
@@ -25,6 +26,11 @@ def _each(name: str) -> str:
 
 def _variable(name: str, value: str) -> str:
     return f"{{{{- with .Values.{value} }}}}\n- name: {name}\n  value: {{{{ toJson . }}}}\n{{{{- end }}}}"
+
+
+def _dashboard_data(name: str) -> str:
+    file = f"capo-{name}.json"
+    return f'data:\n  {file}: |-\n{{{{- .Files.Get "files/{file}" | nindent 4 }}}}'
 
 
 _NO_PROXY: Final = f"""\
@@ -47,6 +53,13 @@ _MONITOR_LABELS: Final = (
     f"labels: {{{{ toJson (merge (fromJson {_PROVIDER_LABEL}) .Values.metrics.serviceMonitor.labels) }}}}"
 )
 _INTERVAL: Final = "{{- with .Values.metrics.serviceMonitor.interval }}\ninterval: {{ toJson . }}\n{{- end }}"
+_RULES: Final = 'spec:\n{{- .Files.Get "files/alerts.yaml" | nindent 2 }}'
+_RULE_LABELS: Final = (
+    f"labels: {{{{ toJson (merge (fromJson {_PROVIDER_LABEL}) .Values.metrics.prometheusRule.labels) }}}}"
+)
+_DASHBOARD_LABELS: Final = (
+    f"labels: {{{{ toJson (merge (fromJson {_PROVIDER_LABEL}) .Values.metrics.dashboards.labels) }}}}"
+)
 _POLICY_TYPES: Final = 'policyTypes: ["Ingress"{{ if .Values.networkPolicy.egress }}, "Egress"{{ end }}]'
 
 BLOCKS: Final = {
@@ -65,6 +78,10 @@ BLOCKS: Final = {
     "@readers": _READERS,
     "@labels": _MONITOR_LABELS,
     "@interval": _INTERVAL,
+    "@rules": _RULES,
+    "@ruleLabels": _RULE_LABELS,
+    "@dashboardLabels": _DASHBOARD_LABELS,
+    **{f"@{each.name}": _dashboard_data(each.name) for each in dashboards.DASHBOARDS},
     "@policyTypes": _POLICY_TYPES,
 }
 """Lines that replace each mark, without their indentation; a line that begins with ``{{-`` is not indented."""
@@ -84,6 +101,8 @@ def options() -> list[Option]:
         Option(".Values.networkPolicy.enabled", _network_policy()),
         Option(".Values.metrics.readers", _readers()),
         Option(".Values.metrics.serviceMonitor.enabled", _service_monitor()),
+        Option(".Values.metrics.prometheusRule.enabled", _prometheus_rule()),
+        *(Option(".Values.metrics.dashboards.enabled", _dashboard(each.name)) for each in dashboards.DASHBOARDS),
     ]
 
 
@@ -141,6 +160,8 @@ def _service_monitor() -> Json:
         "path": "/metrics",
         "scheme": "https",
         "interval": "@interval",
+        # Else `namespace`, that of credentials, would be renamed.
+        "honorLabels": True,
         "bearerTokenFile": str(SERVICE_ACCOUNT / "token"),
         # The manager creates the certificate at its start, self-signed, as Cluster API's managers do.
         "tlsConfig": {"insecureSkipVerify": True},
@@ -150,4 +171,24 @@ def _service_monitor() -> Json:
         "kind": "ServiceMonitor",
         "metadata": {"name": deployment.NAME, "namespace": NAMESPACE, "labels": "@labels"},
         "spec": {"selector": {"matchLabels": metrics.LABELS}, "endpoints": [endpoint]},
+    }
+
+
+def _prometheus_rule() -> Json:
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {"name": deployment.NAME, "namespace": NAMESPACE, "labels": "@ruleLabels"},
+        "spec": "@rules",
+    }
+
+
+def _dashboard(name: str) -> Json:
+    metadata = {"name": f"capo-dashboard-{name}", "namespace": NAMESPACE, "labels": "@dashboardLabels"}
+    annotations = value("metrics.dashboards.annotations")
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {**metadata, "annotations": annotations},
+        "data": f"@{name}",
     }

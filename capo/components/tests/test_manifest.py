@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from capo import components, settings
+from capo import components, flag_values, settings
 from capo.components import deployment, manifest
 from capo.components.deployment import Pod
 from capo.crdgen import files
@@ -85,7 +85,7 @@ def test_the_manager_takes_its_arguments_once_the_variables_have_their_defaults(
     read = settings.read(arguments, {"POD_NAMESPACE": "elsewhere"})
 
     assert (read.leader_elect, read.verbosity) == (True, 2)
-    assert read.feature_gates == settings.GATES
+    assert read.feature_gates == flag_values.GATES
     assert read.pod_namespace == "elsewhere"
 
 

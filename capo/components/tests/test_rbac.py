@@ -25,6 +25,7 @@ def verbs(group: str, resource: str, *, kind: str = "ClusterRole") -> set[str]:
 
 READ = {"get", "list", "watch"}
 IPAM = "ipam.cluster.x-k8s.io"
+CONTROL_PLANES = ("ck8s", "hosted", "k0s", "k0smotron", "kamaji", "kthrees", "microk8s", "rke2", "talos")
 MAY = {
     (OURS, "openstackclusters"): READ | {"patch"},
     (OURS, "openstackclusters/status"): {"patch"},
@@ -49,6 +50,8 @@ MAY = {
     ("cluster.x-k8s.io", "machinedeployments"): READ,
     ("cluster.x-k8s.io", "machinesets"): READ,
     ("controlplane.cluster.x-k8s.io", "kubeadmcontrolplanes"): READ,
+    # What has no machines of ours gets no floating IP: the object is read once, before the endpoint is chosen.
+    **{("controlplane.cluster.x-k8s.io", f"{kind}controlplanes"): {"get"} for kind in CONTROL_PLANES},
     (IPAM, "ipaddressclaims"): READ | {"create", "delete", "patch"},
     (IPAM, "ipaddressclaims/status"): {"patch"},
     (IPAM, "ipaddressclaims/finalizers"): {"update"},
