@@ -20,7 +20,9 @@ from typing import Any, Final
 
 from capo.local.rig import Rig
 from tools.bench import environment
+from tools.bench.cluster_run import ClusterRun
 from tools.bench.floor import Latencies
+from tools.bench.growing_run import GrowingFleet
 from tools.bench.measure import Phase, quickest
 from tools.bench.player import VOLUMES
 from tools.bench.report import COLUMNS, Run, row
@@ -45,17 +47,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--machines", type=int, nargs="+", default=SIZES, help="how many, one run for each number")
     parser.add_argument("--volumes", type=int, default=10, help="a run with so many machines that have two volumes")
     parser.add_argument("--fleet", type=int, nargs=2, metavar=("CLUSTERS", "MACHINES"), help="measure these alone")
+    parser.add_argument(
+        "--projects", type=int, help="with --fleet: spread the clusters over so many, and grow in pieces"
+    )
     parser.add_argument("--clouds", type=int, help="measure so many clusters alone, each in a project of its own")
+    parser.add_argument("--cluster", type=int, nargs="+", metavar="WORKERS", help="measure one cluster of each size")
+    parser.add_argument("--program", type=Path, help="with --cluster: another provider's manager, measured after ours")
+    parser.add_argument("--crds", type=Path, nargs="+", default=(), help="files of CRDs that it needs besides")
     parser.add_argument("--rounds", type=int, default=3, help="how often each size is made; the quickest counts")
     parser.add_argument("--idle", type=float, default=IDLE_S, help="seconds in which nothing happens, in real time")
     parser.add_argument("--out", type=Path, default=DOCS, help="folder for the .json and .md")
     parser.add_argument("--logs", type=Path, help="folder that gets the logs of all processes")
     wanted = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process is left running
-    with environment.api_server(wanted.logs) as rig:
+    with environment.api_server(wanted.logs, wanted.crds) as rig:
         name, phases = _measured(rig, wanted)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    latencies = Latencies() if name == "latest" else AT_ONCE
+    latencies = Latencies() if name in ("latest", "large-cluster") else AT_ONCE
     run = Run(today, os.cpu_count() or 1, latencies, SLOTS, phases)
     wanted.out.mkdir(parents=True, exist_ok=True)
     (wanted.out / f"{name}.json").write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
@@ -81,13 +89,35 @@ def _measured(rig: Rig, wanted: Any) -> tuple[str, list[tuple[str, Phase]]]:
     if wanted.clouds:
         clouds = Clouds(rig, "bench-clouds", wanted.clouds, latencies=AT_ONCE)
         return "clouds", _told([("clouds", clouds)], idle_s=wanted.idle)
+    if wanted.cluster:
+        return "large-cluster", _clusters(rig, wanted)
+    if wanted.fleet and wanted.projects:
+        return "growing-fleet", _growing_fleet(rig, wanted)
     return ("fleet", _fleet(rig, wanted)) if wanted.fleet else ("latest", _sizes(rig, wanted))
+
+
+def _clusters(rig: Rig, wanted: Any) -> list[tuple[str, Phase]]:
+    """Measure one cluster after another, so that no manager takes time from another one."""
+    phases: list[tuple[str, Phase]] = []
+    for program in (None, wanted.program) if wanted.program else (None,):
+        for count in wanted.cluster:
+            shape, name = (f"3 + {count}, {program.name}", "theirs") if program else (f"3 + {count}", "ours")
+            run = ClusterRun(rig, f"bench-{name}-{count}", count)
+            run.site.program = program
+            phases += _told([(shape, run)], idle_s=0.0)
+    return phases
 
 
 def _fleet(rig: Rig, wanted: Any) -> list[tuple[str, Phase]]:
     clusters, machines = wanted.fleet
     fleet = FleetRun(rig, "bench-fleet", machines, latencies=AT_ONCE, clusters=clusters)
     return _told([(f"{clusters} clusters", fleet)], idle_s=wanted.idle)
+
+
+def _growing_fleet(rig: Rig, wanted: Any) -> list[tuple[str, Phase]]:
+    clusters, machines = wanted.fleet
+    fleet = GrowingFleet(rig, "bench-growing", machines, latencies=AT_ONCE, clusters=clusters, projects=wanted.projects)
+    return _told([(f"{clusters} clusters in {wanted.projects} projects", fleet)], idle_s=wanted.idle)
 
 
 def _told(stories: Sequence[tuple[str, SizeRun]], *, idle_s: float) -> list[tuple[str, Phase]]:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,18 +32,19 @@ _TIMEOUT_S: Final = 30.0
 
 
 @contextlib.contextmanager
-def api_server(logs: Path | None = None) -> Iterator[Rig]:
+def api_server(logs: Path | None = None, crds: Sequence[Path] = ()) -> Iterator[Rig]:
     """Run etcd and kube-apiserver with our CRDs and the ServiceAccount of the release.
 
     Args:
         logs: folder to which the logs of all processes are copied at the end.
+        crds: files of further CRDs; with them all of Cluster API's core kinds are installed.
     """
     rig = Rig(session_folder(cache_folder() / "rigs", "bench"))
     try:
         rig.up("api")
         theirs = core_definitions().values()
-        rig.install_crds([crd for crd in theirs if crd["spec"]["names"]["kind"] in NEEDED_KINDS])
-        rig.install_crds(files.load())
+        rig.install_crds([crd for crd in theirs if crds or crd["spec"]["names"]["kind"] in NEEDED_KINDS])
+        rig.install_crds([*files.load(), *(yaml.safe_load(path.read_bytes()) for path in crds)])
         yield rig
     finally:
         if logs:
@@ -58,12 +59,14 @@ class BenchEnvironment:
     Args:
         name: name of the namespace, and part of the processes' names.
         flags: additional flags of the manager.
+        program: the manager of another provider, which gets the rights of an admin; None for ours.
     """
 
     rig: Rig
     name: str
     kubeconfig: Path
     flags: tuple[str, ...] = ()
+    program: Path | None = None
     simulator_url: str = ""
     network_id: str = ""
 
@@ -84,9 +87,13 @@ class BenchEnvironment:
         self.rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}])
         self.rig.apply([in_namespace(objects.secret("cloud", {"clouds.yaml": clouds.read_bytes()}), self.name)])
 
+    def clouds_yaml(self) -> str:
+        """Return the simulator's clouds.yaml, with the passwords of its user and its admin."""
+        return (self._folder / "clouds.yaml").read_text(encoding="utf-8")
+
     def projects(self, count: int) -> dict[str, Json]:
         """Create projects with a user each, share the network with them; return entries of a clouds.yaml by name."""
-        clouds = yaml.safe_load((self._folder / "clouds.yaml").read_bytes())["clouds"]
+        clouds = yaml.safe_load(self.clouds_yaml())["clouds"]
         with logged_in(clouds["sim-admin"]["auth"]) as session:
             admin = Client(session, self.simulator_url)
             admin.ask("PUT", f"/network/v2.0/networks/{self.network_id}", {"network": {"shared": True}})
@@ -111,20 +118,22 @@ class BenchEnvironment:
         taken = set(self.rig.ports.values())
         health, metrics = (f"127.0.0.1:{port}" for port in ports.choose(["health", "metrics"], taken=taken).values())
         argv = [
-            *(sys.executable, "-m", "capo", "run", f"--kubeconfig={self.kubeconfig}", f"--namespace={self.name}"),
-            *(f"--health-addr={health}", f"--diagnostics-address={metrics}", "--insecure-diagnostics"),
-            *(
-                "--webhook-host=127.0.0.1",
-                "--webhook-port=0",
-                f"--webhook-cert-dir={self.rig.webhook_cert_dir}",
-                "--v=2",
-            ),
+            *self._program(),
+            *(f"--namespace={self.name}", f"--health-addr={health}", f"--diagnostics-address={metrics}"),
+            *("--insecure-diagnostics", f"--webhook-cert-dir={self.rig.webhook_cert_dir}", "--v=2"),
             *self.flags,
         ]
         self.rig.start(self._process("manager"), argv, ready_url=f"http://{health}/readyz")
         pid = self.rig.processes.pid(self._process("manager"))
         assert pid is not None
         return Gauge(pid, f"http://{metrics}/metrics", self.simulator_url, self._family(pid))
+
+    def _program(self) -> list[str]:
+        if self.program:
+            (port,) = ports.choose(["webhooks"], taken=set(self.rig.ports.values())).values()
+            return [str(self.program), f"--kubeconfig={self.rig.kubeconfig}", f"--webhook-port={port}"]
+        own = [sys.executable, "-m", "capo", "run", f"--kubeconfig={self.kubeconfig}"]
+        return [*own, "--webhook-host=127.0.0.1", "--webhook-port=0"]
 
     def stop(self) -> None:
         """End the manager."""
@@ -175,6 +184,26 @@ class Client:
         user = self.ask("POST", "/identity/v3/users", {"user": {**values, "password": name}})["user"]["id"]
         self.ask("PUT", f"/identity/v3/projects/{project}/users/{user}/roles/{role_id}")
         return {**entry["auth"], "username": name, "password": name, "project_name": name}
+
+    def application_credentials_path(self) -> str:
+        """Return the path of the application credentials of the user whose token this is."""
+        subject = {"X-Subject-Token": str(self.session.headers["X-Auth-Token"])}
+        answer = self.session.get(f"{self.url}/identity/v3/auth/tokens", headers=subject, timeout=_TIMEOUT_S)
+        answer.raise_for_status()
+        return f"/identity/v3/users/{answer.json()['token']['user']['id']}/application_credentials"
+
+    def application_credential(self, path: str, name: str, auth_url: str) -> Json:
+        """Create an application credential; return the ``auth`` of its entry.
+
+        Args:
+            path: that of ``application_credentials_path``.
+        """
+        made = self.ask("POST", path, {"application_credential": {"name": name}})["application_credential"]
+        return {
+            "auth_url": auth_url,
+            "application_credential_id": made["id"],
+            "application_credential_secret": made["secret"],
+        }
 
     def ask(self, method: str, path: str, body: Json | None = None) -> Json:
         """Return the body of a successful answer."""

@@ -15,7 +15,59 @@ import requests
 
 from capo.local.demo import counting
 
+_ACTIVE: Final = "controller_runtime_active_workers"
+_WAITED: Final = "workqueue_queue_duration_seconds_bucket"
 _TIMEOUT_S: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the manager has done and has left to do, by its metrics.
+
+    Args:
+        objects: known objects of the kinds that it reconciles.
+        reconciles: those that ended.
+        left: keys that are queued, and reconciles that run.
+    """
+
+    objects: int = 0
+    reconciles: int = 0
+    left: int = 0
+
+    @classmethod
+    def shown(cls, text: str) -> Work:
+        """Return what metrics in Prometheus' text format show; pure."""
+        names = ("capo_objects", "controller_runtime_reconcile_total", "workqueue_depth", _ACTIVE)
+        objects, reconciles, queued, active = (total(text, name) for name in names)
+        return cls(objects, reconciles, queued + active)
+
+    def is_done(self) -> bool:
+        """Return whether nothing is queued or runs, and as many reconciles ended as there are objects."""
+        return 0 < self.objects <= self.reconciles and not self.left
+
+
+def total(text: str, name: str) -> int:
+    """Return the sum of all samples of a metric in Prometheus' text format; pure."""
+    return int(sum(value for _, value in counting.samples(text, name)))
+
+
+def buckets(text: str, name: str) -> Counter[str]:
+    """Return the cumulative counts of a histogram by upper bound, over all labels; pure."""
+    found: Counter[str] = Counter()
+    for labels, value in counting.samples(text, name):
+        found[labels["le"]] += int(value)
+    return found
+
+
+def quantile(counts: Counter[str], share: float) -> float:
+    """Return the upper bound of the bucket below which this share of the observations lies; 0 without any; pure.
+
+    Args:
+        counts: cumulative, by upper bound, as Prometheus has them.
+    """
+    wanted = share * counts["+Inf"]
+    bounds = sorted((float(bound), count) for bound, count in counts.items())
+    return next((bound for bound, count in bounds if count >= wanted), 0.0) if wanted else 0.0
 
 
 @dataclass(frozen=True)
@@ -27,6 +79,7 @@ class Reading:
         kubernetes_writes: writes of the manager, by kind of object, without Events.
         cpu_s: CPU time of the manager and its webhook process.
         rest_cpu_s: CPU time of everything on this machine that does not belong to the benchmark.
+        waits: how many reconciles began within so many seconds after they were due, by upper bound.
     """
 
     requests: Counter[str]
@@ -34,6 +87,13 @@ class Reading:
     cpu_s: float
     rest_cpu_s: float
     at_s: float = field(default_factory=time.monotonic)
+    work: Work = Work()
+    waits: Counter[str] = field(default_factory=Counter)
+
+    def differs(self, earlier: Reading) -> bool:
+        """Return whether the manager did anything since an earlier reading."""
+        parts = [(each.requests, each.kubernetes_writes, each.work) for each in (self, earlier)]
+        return parts[0] != parts[1]
 
 
 NOTHING: Final = Reading(Counter(), Counter(), 0.0, 0.0, 0.0)
@@ -45,13 +105,17 @@ class Phase:
     """Cost of one phase.
 
     Args:
-        name: ``start``, ``create``, ``idle`` or ``delete``.
+        name: ``start``, ``create``, ``idle``, ``upgrade`` or ``delete``.
         machines: number of machines.
         floor_s: lower bound by the cloud's latencies; None if they set none.
         resident_mib: memory of the manager's process alone when the phase ended.
         peak_mib: peak of it and its webhook process up to then.
         rest_cpus: average number of processors that other processes kept busy during the phase.
         rounds_s: the seconds of every round; this one was the quickest.
+        reconciles: those that ended in the phase.
+        left: keys that were queued or being reconciled when it ended.
+        waited_p99_s: upper bound of the time after which 99 % of the reconciles that were due began.
+        waited_s: that of all of them.
     """
 
     name: str
@@ -66,6 +130,10 @@ class Phase:
     peak_mib: float
     rest_cpus: float
     rounds_s: tuple[float, ...] = ()
+    reconciles: int = 0
+    left: int = 0
+    waited_p99_s: float = 0.0
+    waited_s: float = 0.0
 
     @property
     def request_count(self) -> int:
@@ -96,7 +164,7 @@ def quickest(rounds: Sequence[Sequence[tuple[str, Phase]]]) -> list[tuple[str, P
 
 
 def _rank(shape: str, machines: int, name: str) -> tuple[str, int, int]:
-    return shape, machines, ("start", "create", "idle", "delete").index(name)
+    return shape, machines, ("start", "create", "idle", "upgrade", "delete").index(name)
 
 
 @dataclass(frozen=True)
@@ -121,6 +189,11 @@ class Span:
         """Return a span; readings that are not given default to the begin of its time."""
         since = since or before
         return cls(before, after, since, requests_since or since)
+
+    @classmethod
+    def from_start(cls, began_s: float, after: Reading) -> Span:
+        """Return the span of a manager from the start of its process, at monotonic seconds; it counts everything."""
+        return cls.between(replace(NOTHING, at_s=began_s, rest_cpu_s=after.rest_cpu_s), after, since=NOTHING)
 
 
 @dataclass
@@ -148,13 +221,16 @@ class Gauge:
         cpu_s = counting.cpu_s(self.pid)
         rest_s = _busy_s() - cpu_s - sum(counting.cpu_s(pid) for pid in self.family)
         moment_s = time.monotonic() if at_s is None else at_s
-        writes = counting.kubernetes_writes(counting.scrape(self.metrics_url))
-        return Reading(self._requests(), writes, cpu_s, rest_s, moment_s)
+        metrics = counting.scrape(self.metrics_url)
+        writes = _kubernetes_writes(metrics)
+        waits = buckets(metrics, _WAITED)
+        return Reading(self._requests(), writes, cpu_s, rest_s, moment_s, Work.shown(metrics), waits)
 
     def phase(self, name: str, machines: int, span: Span, floor_s: float | None = None) -> Phase:
         """Return the cost of a span."""
         before, after = span.before, span.after
         asked = after.requests - span.requests_since.requests
+        waits = after.waits - span.since.waits
         seconds = after.at_s - before.at_s
         return Phase(
             name=name,
@@ -168,6 +244,10 @@ class Gauge:
             resident_mib=resident_mib(self.pid),
             peak_mib=counting.peak_mib(self.pid),
             rest_cpus=max(0.0, after.rest_cpu_s - before.rest_cpu_s) / max(seconds, 0.001),
+            reconciles=after.work.reconciles - span.since.work.reconciles,
+            left=after.work.left,
+            waited_p99_s=quantile(waits, 0.99),
+            waited_s=quantile(waits, 1.0),
         )
 
     def _requests(self) -> Counter[str]:
@@ -181,6 +261,15 @@ class Gauge:
 def _is_write(request: str) -> bool:
     service, method, _ = request.split(" ", 2)
     return counting.is_write(service, method)
+
+
+def _kubernetes_writes(text: str) -> Counter[str]:
+    """Return the successful writes; those of a manager in Go, by method, have Events among them."""
+    found = counting.kubernetes_writes(text)
+    for labels, value in counting.samples(text, "rest_client_requests_total"):
+        if labels["method"] in counting.WRITES and labels["code"].startswith("2"):
+            found[labels["method"]] += int(value)
+    return found
 
 
 def resident_mib(pid: int) -> float:

@@ -29,6 +29,8 @@ INFRA: Final = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
 CLUSTER: Final = scenarios.CLUSTER
 CHECK_S: Final = 2.0
 """After this long without news the processes are checked."""
+PAUSE_S: Final = 1e-5
+"""Pause before all objects are checked again, for each of them: checks of many must not slow down what is measured."""
 VOLUMES: Final[Json] = {
     "rootVolume": {"sizeGiB": 1},
     "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
@@ -51,6 +53,14 @@ class Player:
         (made,) = self._rig.apply([cluster])
         self._rig.apply([objects.owned(infra, made)])
 
+    def cluster_of(self, spec: Json) -> None:
+        """Create a Cluster whose OpenStackCluster has this spec and creates its own network."""
+        self._clusters([objects.cluster_objects(CLUSTER, **spec)])
+
+    def delete_cluster(self) -> None:
+        """Request the deletion of the OpenStackCluster."""
+        self._rig.api.request("DELETE", f"{self.clusters_path}/{CLUSTER}")
+
     def machines(self, count: int, spec: Json) -> None:
         """Create Machines with bootstrap data, each with its OpenStackMachine."""
         self._machines([objects.machine_objects(f"machine-{number:03d}", CLUSTER, **spec) for number in range(count)])
@@ -70,7 +80,21 @@ class Player:
         for name in names:
             self.provisioned(name)
         owners = itertools.islice(itertools.cycle(names), machines)
-        self._machines([objects.machine_objects(f"machine-{number:04d}", name) for number, name in enumerate(owners)])
+        if machines:
+            self.add_machines({f"machine-{number:04d}": name for number, name in enumerate(owners)})
+
+    def add_machines(self, owners: Mapping[str, str], *, is_control_plane: bool = False) -> None:
+        """Create Machines, each with its OpenStackMachine.
+
+        Args:
+            owners: the cluster of each, by the machine's name.
+        """
+        self._machines(
+            [
+                objects.machine_objects(name, cluster, is_control_plane=is_control_plane)
+                for name, cluster in owners.items()
+            ]
+        )
 
     def clouds(self, entries: Mapping[str, Json], network_id: str) -> None:
         """Create a cluster with a Secret for each entry of a clouds.yaml.
@@ -78,10 +102,22 @@ class Player:
         Args:
             entries: by the name that Secret, cloud and cluster get.
         """
+        self.identities(entries)
+        self.clusters_with({name: name for name in entries}, network_id)
+
+    def identities(self, entries: Mapping[str, Json]) -> None:
+        """Create a Secret for each entry of a clouds.yaml, by the name that Secret and cloud get."""
         self._rig.apply([self._placed(_secret(name, entry)) for name, entry in entries.items()])
-        pairs = [scenarios.cluster_on(network_id, name=name) for name in entries]
-        for (_, infra), name in zip(pairs, entries, strict=True):
-            infra["spec"] = {**infra["spec"], "identityRef": {"name": name, "cloudName": name}}
+
+    def clusters_with(self, identities: Mapping[str, str], network_id: str) -> None:
+        """Create clusters on an existing network.
+
+        Args:
+            identities: the name of the Secret and the cloud of each, by the cluster's name.
+        """
+        pairs = [scenarios.cluster_on(network_id, name=name) for name in identities]
+        for (_, infra), identity in zip(pairs, identities.values(), strict=True):
+            infra["spec"] = {**infra["spec"], "identityRef": {"name": identity, "cloudName": identity}}
         self._clusters(pairs)
 
     def _clusters(self, pairs: Sequence[Sequence[Json]]) -> None:
@@ -98,6 +134,10 @@ class Player:
     def delete_machines(self) -> None:
         """Request the deletion of every OpenStackMachine."""
         self._rig.api.request("DELETE", self.machines_path)
+
+    def delete_core_machines(self) -> None:
+        """Delete every Machine, as Cluster API does once the OpenStackMachines are gone."""
+        self._rig.api.request("DELETE", f"{CORE}/namespaces/{self._namespace}/machines")
 
     def infrastructure(self) -> Json:
         """Return the OpenStackCluster."""
@@ -146,11 +186,17 @@ class Watch:
                 known, news_s = list(self._objects.values()), self._news_s
             if reached(known):
                 return news_s
+            time.sleep(len(known) * PAUSE_S)
             with self._news:
                 is_news = news_s != self._news_s or self._news.wait(CHECK_S)
             if not is_news:
                 self._rig.check()
         raise StuckError(f"{what}: not within {limit_s:.0f} s; {self._told()}")
+
+    def known(self) -> list[Json]:
+        """Return all objects."""
+        with self._news:
+            return list(self._objects.values())
 
     def _told(self) -> str:
         shown = [condition(obj, "Ready").get("message", "") for obj in self._objects.values()]
@@ -204,11 +250,14 @@ def condition(obj: Json, type_: str) -> Json:
     return next((c for c in shown if c["type"] == type_), {})
 
 
+def is_ready(obj: Json) -> bool:
+    """Return whether an OpenStackMachine is ready and has a provider ID."""
+    return condition(obj, "Ready").get("status") == "True" and "providerID" in obj["spec"]
+
+
 def are_ready(count: int) -> Callable[[list[Json]], bool]:
     """Return a predicate: ``count`` OpenStackMachines are ready and have a provider ID."""
-    return lambda seen: (
-        sum(condition(obj, "Ready").get("status") == "True" and "providerID" in obj["spec"] for obj in seen) == count
-    )
+    return lambda seen: sum(map(is_ready, seen)) == count
 
 
 def are_provisioned(count: int) -> Callable[[list[Json]], bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ COLUMNS: Final = (
     "per machine",
     "Kubernetes writes",
     "per machine",
+    "Reconciles (left)",
+    "Begun within s (99 %)",
     "CPU s",
     "MiB (peak with webhooks)",
     "Others' CPUs",
@@ -56,9 +58,7 @@ class Run:
 
     def markdown(self) -> str:
         """Return the table and the environment of the measurement."""
-        lines = [COLUMNS, ["---"] * len(COLUMNS), *(row(shape, phase) for shape, phase in self.phases)]
-        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        return f"{self._said()}\n\n{table}\n"
+        return f"{self._said()}\n\n{table(COLUMNS, (row(shape, phase) for shape, phase in self.phases))}\n"
 
     def _said(self) -> str:
         cloud = self.latencies
@@ -70,9 +70,14 @@ class Run:
         )
 
 
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, without a line break at its end; pure."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))
+
+
 def row(shape: str, phase: Phase) -> tuple[str, ...]:
     """Return one line of the table; pure."""
-    has_own = phase.name in ("create", "delete")
+    has_own = phase.name.startswith(("create", "single", "upgrade", "delete"))
     return (
         f"{phase.machines}{f', {shape}' if shape else ''}",
         phase.name,
@@ -83,6 +88,8 @@ def row(shape: str, phase: Phase) -> tuple[str, ...]:
         f"{phase.request_count / phase.machines:.1f}" if has_own else "",
         str(phase.kubernetes_write_count),
         f"{phase.kubernetes_write_count / phase.machines:.1f}" if has_own else "",
+        f"{phase.reconciles} ({phase.left})",
+        f"{phase.waited_s:g} ({phase.waited_p99_s:g})" if phase.waited_s else "",
         f"{phase.cpu_s:.1f}",
         f"{phase.resident_mib:.0f} ({phase.peak_mib:.0f})",
         f"{phase.rest_cpus:.1f}",

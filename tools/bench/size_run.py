@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import requests
@@ -22,8 +22,8 @@ SLOTS: Final = 10
 """Default number of concurrent reconciles per cloud: ``--cloud-concurrency``."""
 LIMIT_S: Final = 300.0
 FLEET_LIMIT_S: Final = 1800.0
-QUIET_S: Final = 2.0
-"""A process without requests for this long has started."""
+QUIET_S: Final = 6.0
+"""A manager that has no work left has finished if it did nothing for longer than the slowest poll of a list takes."""
 
 
 @dataclass
@@ -59,8 +59,7 @@ class SizeRun:
         began_s = time.monotonic()
         self._gauge = self.site.start()
         started = self.gauge.read(at_s=self._until_quiet())
-        start = Span.between(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
-        self.phases.append(self.gauge.phase("start", self.count, start))
+        self.phases.append(self.gauge.phase("start", self.count, Span.from_start(began_s, started)))
         watch = Watch(self.rig, self._player.machines_path)
         self._player.machines(self.count, self.shape)
         watch.until("all machines wait", are_waiting(self.count), limit_s=LIMIT_S)
@@ -104,14 +103,27 @@ class SizeRun:
         self.site.stop()
 
     def _until_quiet(self) -> float:
-        """Wait until the manager has sent no request and no write for a while; return when that began."""
-        seen, since_s = self.gauge.read(), time.monotonic()
-        while time.monotonic() - since_s < QUIET_S:
+        """Wait until the manager has no work left and did nothing for a while; return when that began.
+
+        Raises:
+            StuckError: it did not in time.
+        """
+        seen = self.gauge.read()
+        since_s, ends_s = seen.at_s, seen.at_s + FLEET_LIMIT_S
+        while time.monotonic() - since_s < QUIET_S or not self._is_at_rest(seen):
+            if time.monotonic() > ends_s:
+                raise StuckError(f"{self.name}: not at rest within {FLEET_LIMIT_S:.0f} s: {seen.work}")
             time.sleep(0.25)
             now = self.gauge.read()
-            if (now.requests, now.kubernetes_writes) != (seen.requests, seen.kubernetes_writes):
+            if self._has_acted(seen, now):
                 seen, since_s = now, now.at_s
         return since_s
+
+    def _is_at_rest(self, seen: Reading) -> bool:
+        return seen.work.is_done()
+
+    def _has_acted(self, before: Reading, after: Reading) -> bool:
+        return after.differs(before)
 
     def _floor_s(self, formula: Callable[..., float]) -> float | None:
         """Return the floor of plain machines; for volumes only the writes are measured."""
@@ -142,14 +154,14 @@ class FleetRun(SizeRun):
         self._gauge = self.site.start()
         empty = self.gauge.read()
         ready_s = self._all_ready_s()
+        self._until_quiet()
         self.phases.append(self.gauge.phase("create", self.count, Span.between(empty, self.gauge.read(at_s=ready_s))))
         self.site.stop()
         began_s = time.monotonic()
         self._gauge = self.site.start()
         quiet_s = self._until_quiet()
         started = self.gauge.read(at_s=quiet_s)
-        span = Span.between(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
-        self.phases.append(self.gauge.phase("start", self.count, span))
+        self.phases.append(self.gauge.phase("start", self.count, Span.from_start(began_s, started)))
 
     def _all_ready_s(self) -> float:
         """Create the objects and wait until they are ready; return the monotonic second in which they were."""

@@ -22,6 +22,7 @@ from capo.local import ports
 from capo.local.rig import Rig
 from tools.bench import environment
 from tools.bench.measure import resident_mib
+from tools.bench.report import table
 
 LIMIT_S: Final = 60.0
 SETTLED_S: Final = 5.0
@@ -65,11 +66,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number in range(wanted.rounds):
             for name, python in installations.items():
                 starts[name].append(measured(rig, f"{name}-{number}", python))
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *(row(name, each) for name, each in starts.items())]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    print(table)
+    shown = table(COLUMNS, (row(name, each) for name, each in starts.items()))
+    print(shown)
     wanted.out.mkdir(parents=True, exist_ok=True)
-    (wanted.out / "startup.md").write_text(f"{table}\n", encoding="utf-8")
+    (wanted.out / "startup.md").write_text(f"{shown}\n", encoding="utf-8")
     document = {name: [vars(start) for start in each] for name, each in starts.items()}
     (wanted.out / "startup.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 0

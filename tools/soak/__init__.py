@@ -1,0 +1,1 @@
+"""Churn for hours at a thousand machines: what grows although the number of objects does not."""
