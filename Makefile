@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 # The site has an environment of its own: MkDocs shares libraries with the provider, whose tests run on the image's versions.
 DOCS := .venv-docs
 DOCS_STAMP := $(DOCS)/.installed
+# What a check of an unchanged file found, by the file's hash; all checkouts share it.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/capo
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs
 
 # Without tests that need more than this machine with Go (the real OpenStack services, a container engine, hours), and without
@@ -75,7 +77,7 @@ quick: code unit ## what one runs at each commit: check without site and audit, 
 code: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy --cache-dir $(CACHE)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry capo api controllers --extend-exclude '.*/tests/' # what ships imports what it declares, and declares what it imports
 	$(BIN)/deptry . --ignore DEP002,DEP004 --exclude '\.venv|tools/openstack-lab' # so do tests and tools

@@ -18,13 +18,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, Self
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BASELINE: Final = ".secrets.baseline"
 """Findings of detect-secrets that a person reviewed: passwords of simulators, digests, examples."""
-CACHE: Final = ".audit_cache"
+CACHE_VARIABLE: Final = "AUDIT_CACHE"
 LINES_MOVED: Final = 3
 """Exit status of detect-secrets-hook when findings of the baseline are in other lines now."""
 LIMIT_S: Final = 1200.0
@@ -90,24 +91,30 @@ def vulnerabilities(advisories: str | None, *, limit_s: float = LIMIT_S) -> Advi
 def unlisted_secrets(root: Path, paths: Sequence[str] = ()) -> str:
     """Return the findings of secrets in the committed files that are not in the baseline; empty if there are none.
 
-    Contents without findings are not scanned again until the baseline changes.
+    Contents without findings are not scanned again until the baseline or the scanner changes: a cache has their hashes,
+    which all checkouts of a user share; ``AUDIT_CACHE`` names another folder.
 
     Args:
         root: the checkout.
         paths: files and folders of it; empty means all.
     """
     baseline = (root / BASELINE).read_bytes()
-    known = root / CACHE / hashlib.sha256(baseline).hexdigest()
+    known = _cache() / hashlib.sha256(baseline + version("detect-secrets").encode()).hexdigest()
     clean = set(known.read_text().split()) if known.exists() else set()
     blobs = {
         name: blob for name, blob in _blobs(root, paths).items() if f"{blob}:{name}".replace(" ", "_") not in clean
     }
     found = _scan(root, sorted(blobs), baseline)
     if not found:
-        known.parent.mkdir(exist_ok=True)
-        entries = clean | {f"{blob}:{name}".replace(" ", "_") for name, blob in blobs.items()}
-        known.write_text("\n".join(sorted(entries)))
+        known.parent.mkdir(parents=True, exist_ok=True)
+        with known.open("a") as cache:
+            cache.write("".join(f"{blob}:{name}\n".replace(" ", "_") for name, blob in sorted(blobs.items())))
     return found
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get(CACHE_VARIABLE) or f"{base}/capo/audit").expanduser()
 
 
 def _blobs(root: Path, paths: Sequence[str]) -> dict[str, str]:

@@ -55,13 +55,19 @@ def advisories(answer: Answer) -> Iterator[str]:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """Return a checkout without findings."""
-    shutil.copy(audit.ROOT / audit.BASELINE, tmp_path)
-    (tmp_path / "settings.py").write_text("NAME = 'value'\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
-    return tmp_path
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a checkout without findings, and a cache of its own."""
+    monkeypatch.setenv(audit.CACHE_VARIABLE, str(tmp_path / "cache"))
+    return clean_checkout(tmp_path / "checkout")
+
+
+def clean_checkout(folder: Path) -> Path:
+    folder.mkdir()
+    shutil.copy(audit.ROOT / audit.BASELINE, folder)
+    (folder / "settings.py").write_text("NAME = 'value'\n")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    return folder
 
 
 def test_a_known_vulnerability_of_an_installed_package_ends_the_audit_with_its_name(
@@ -106,6 +112,22 @@ def test_a_committed_key_is_found_and_what_the_baseline_lists_is_not(checkout: P
     subprocess.run(["git", "add", "."], cwd=checkout, check=True)
     assert "key.pem" in audit.unlisted_secrets(checkout)
     assert "key.pem" in audit.unlisted_secrets(checkout)  # what was found is found again
+
+
+def test_another_checkout_scans_only_what_was_not_found_clean(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanned: list[str] = []
+    scan = audit._scan
+    monkeypatch.setattr(audit, "_scan", lambda root, files, known: scanned.extend(files) or scan(root, files, known))
+    assert audit.unlisted_secrets(checkout) == ""
+    other = clean_checkout(tmp_path / "other")
+    (other / "more.py").write_text("NAME = 'other'\n")
+    subprocess.run(["git", "add", "."], cwd=other, check=True)
+
+    assert audit.unlisted_secrets(other) == ""
+
+    assert scanned == ["settings.py", "more.py"]
 
 
 def test_given_files_alone_are_scanned(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
