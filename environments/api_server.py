@@ -109,11 +109,10 @@ class SimulatedCloudEnvironment(NamespaceEnvironment):
             raise kind(f"{error}\n{self._log()}") from error
 
     def _log(self) -> str:
-        """Return the end of the manager's log about this namespace, or of the whole log if the manager has ended."""
-        if not self.manager.is_alive():
-            return self.manager.tail(LINES)
+        """Return the end of the log: lines about this namespace; all if there are none, or the manager has ended."""
         lines = self.manager.log.read_text(errors="replace").splitlines()
-        return "\n".join([line for line in lines if self.namespace in line][-LINES:])
+        ours = [line for line in lines if self.namespace in line] if self.manager.is_alive() else []
+        return "\n".join((ours or lines)[-LINES:])
 
 
 Kind = TypeVar("Kind", bound=SimulatedCloudEnvironment)
