@@ -126,6 +126,10 @@ def shipped(rig: Rig, log: Path, *flags: str) -> Iterator[ManagerProcess]:
         yield made
 
 
+SLOWING: Final = 1.2
+SLOWEST_S: Final = 0.5
+
+
 class NotReachedError(AssertionError):
     """A state was not reached in time."""
 
@@ -133,14 +137,19 @@ class NotReachedError(AssertionError):
 def wait_until(what: str, reached: object, *, limit_s: float = 180.0, every_s: float = 0.1) -> None:
     """Poll until a function returns something true; the default limit is for busy machines.
 
+    Args:
+        every_s: the first pause; the others grow to half a second, since polls of many tests took a tenth of all
+            processor time.
+
     Raises:
         NotReachedError: time is over; the message has the last result.
     """
     assert callable(reached)
-    ends = time.monotonic() + limit_s
+    ends, pause_s = time.monotonic() + limit_s, every_s
     answer = reached()
     while not answer:
         if time.monotonic() > ends:
             raise NotReachedError(f"{what}: not within {limit_s:.0f} s; last answer {answer!r}")
-        time.sleep(every_s)
+        time.sleep(pause_s)
+        pause_s = max(every_s, min(pause_s * SLOWING, SLOWEST_S))
         answer = reached()
