@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,12 @@ def test_another_checkout_scans_only_what_was_not_found_clean(
 ) -> None:
     scanned: list[str] = []
     scan = audit._scan
-    monkeypatch.setattr(audit, "_scan", lambda root, files, known: scanned.extend(files) or scan(root, files, known))
+
+    def note(root: Path, files: Sequence[str], baseline: bytes) -> str:
+        scanned.extend(files)
+        return scan(root, files, baseline)
+
+    monkeypatch.setattr(audit, "_scan", note)
     assert audit.unlisted_secrets(checkout) == ""
     other = clean_checkout(tmp_path / "other")
     (other / "more.py").write_text("NAME = 'other'\n")
