@@ -191,6 +191,8 @@ def _show_cause(scope: PoolScope, claim: Object) -> None:
     elif address is not None and not ipam.is_of(address, claim):
         text = f"IPAddress {address['metadata']['name']} was allocated to another claim"
         _write(scope, claim, Condition(conditions.READY, "False", "ForeignResource", text))
+    elif address is None and (text := scope.found.occupied.get(ipam.ident(claim))):
+        _write(scope, claim, Condition(conditions.READY, "False", "ForeignResource", text))
     elif address is None and scope.found.trouble:
         reason, text = scope.found.trouble
         _write(scope, claim, Condition(conditions.READY, "False", reason, text))
