@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from capo import names
-from capo.kube.kinds import IP_ADDRESS_CLAIM
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
 from controllers.openstackfloatingippool.tests.environment import TAG, PoolEnvironment
 from environments.in_memory import killed_when
 
@@ -26,6 +29,15 @@ def created(stage: PoolEnvironment) -> str:
     stage.claim("mine")
     interrupt(stage, lambda: bool(stage.floating_ips()))
     (ip,) = stage.floating_ips()
+    return ip
+
+
+def allocated(stage: PoolEnvironment) -> str:
+    """Kill the manager between the IPAddress with a prepared address and its claim's status; return the address."""
+    ip = str(stage.floating_ip()["floating_ip_address"])
+    stage.pool(preAllocatedFloatingIPs=[ip])
+    stage.claim("mine")
+    interrupt(stage, lambda: stage.is_there(IP_ADDRESS, "mine"))
     return ip
 
 
@@ -99,3 +111,67 @@ def test_a_created_floating_ip_that_was_deleted_externally_is_created_again(stag
 
     assert list(stage.floating_ips()) == list(stage.answers().values())
     assert len(stage.answers()) == 1
+
+
+def test_an_allocated_address_that_somebody_uses_before_it_is_published_is_withdrawn(stage: PoolEnvironment) -> None:
+    network = stage.connected()
+    ip = allocated(stage)
+    port = stage.use(ip, network)
+
+    stage.start()
+    stage.settle(for_s=120)
+
+    assert stage.answer("mine") not in (None, ip)
+    assert stage.floating_ips()[ip]["port_id"] == port["id"]
+    assert "DELETE" not in {request.partition(" ")[0] for request in stage.writes()}
+
+
+def test_an_allocated_address_that_was_deleted_before_it_is_published_is_withdrawn(stage: PoolEnvironment) -> None:
+    ip = allocated(stage)
+    stage.member.ask("DELETE", f"/network/v2.0/floatingips/{stage.floating_ips()[ip]['id']}")
+
+    stage.start()
+    stage.settle(for_s=120)
+
+    assert stage.answer("mine") not in (None, ip)
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_an_allocated_address_that_nobody_uses_is_published_after_a_restart(
+    stage: PoolEnvironment, is_paused: bool
+) -> None:
+    ip = allocated(stage)
+    stage.start()
+    if is_paused:
+        stage.patch(KIND, "pool", {"metadata": {"annotations": PAUSED}})
+        stage.settle(for_s=60)
+        stage.patch(KIND, "pool", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+
+    stage.settle(for_s=120)
+
+    assert stage.answers() == {"mine": ip}
+
+
+def test_an_address_that_its_claim_had_before_a_move_is_published_although_it_is_in_use(
+    stage: PoolEnvironment,
+) -> None:
+    network = stage.connected()
+    stage.pool()
+    stage.claim("mine")
+    stage.settle(for_s=30)
+    ip = stage.answers()["mine"]
+    stage.use(ip, network)
+    address, claim = stage.get(IP_ADDRESS, "mine"), stage.get(IP_ADDRESS_CLAIM, "mine")
+    for kind in (IP_ADDRESS, IP_ADDRESS_CLAIM):  # no status moves, and each object gets another uid
+        stage.patch(kind, "mine", {"metadata": {"finalizers": []}})
+        stage.delete(kind, "mine")
+    kept = ("name", "namespace", "annotations", "labels", "finalizers")
+    for kind, obj in ((IP_ADDRESS_CLAIM, claim), (IP_ADDRESS, address)):
+        metadata = {key: value for key, value in obj["metadata"].items() if key in kept}
+        stage.apply(kind, {"metadata": metadata, "spec": obj["spec"]})
+
+    stage.start()
+    stage.settle(for_s=120)
+
+    assert stage.answers() == {"mine": ip}
+    assert list(stage.floating_ips()) == [ip]
