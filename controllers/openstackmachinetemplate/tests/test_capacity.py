@@ -81,6 +81,19 @@ def test_devices_are_reported_as_the_site_maps_them_w_92() -> None:
         assert "alias:fpga of the flavor is left out" in world.condition(KIND, "t", "CapacityReady")["message"]
 
 
+@pytest.mark.parametrize("is_by_id", [False, True])
+def test_an_image_is_one_of_windows_by_its_distribution_alone(world: TemplateEnvironment, *, is_by_id: bool) -> None:
+    world.image(os_distro="windows", os_type=None)
+    (image_id,) = [id_ for id_, each in world.inventory()["images"].items() if each["name"] == "tiny-image"]
+    world.place(image={"id": image_id} if is_by_id else {"filter": {"name": "tiny-image"}})
+    world.refer()
+
+    world.settle(for_s=5)
+
+    assert world.status()["nodeInfo"] == {"architecture": "amd64", "operatingSystem": "windows"}
+    assert "os_type" not in world.condition(KIND, "t", "NodeInfoReady").get("message", "")
+
+
 def test_the_image_of_orc_is_waited_for(world: TemplateEnvironment) -> None:
     world.image(os_type="windows")
     world.place(image={"imageRef": {"name": "soon"}})
