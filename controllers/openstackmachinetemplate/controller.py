@@ -26,7 +26,7 @@ from capo.errors import CapoError, IdentityError, NotAuthorizedError
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE_TEMPLATE, ORC_IMAGE, Key, Kind
 from capo.shares import CloudKey
-from controllers import pause_conditions
+from controllers import orc_images, pause_conditions
 from controllers.credentials import CredentialsCache
 from controllers.openstackmachinetemplate import preflight, referrers
 from controllers.openstackmachinetemplate.routes import ROUTES
@@ -147,7 +147,7 @@ class MachineTemplateController:
             frozenset((metadata.get("annotations") or {}).items()),
             found,
             frozenset(ref.items()),
-            str((orc.get("status") or {}).get("id")) if orc else None,
+            _image_of(orc) if orc else None,
         )
 
     def _report_not_referred(self, template: Object, writer: Writer) -> Result:
@@ -203,6 +203,12 @@ class MachineTemplateController:
         return conditions.merged(
             status.get("conditions") or (), shown, dropped=(), now_s=now_s, generation=writer.generation
         )
+
+
+def _image_of(orc: Object) -> str:
+    """Return the id of an ORC Image once it is available, before that why it is not."""
+    found = orc_images.image_id_of(orc)
+    return found.message if isinstance(found, Wait) else found
 
 
 def _shown(template: Object) -> Sequence[Object]:
