@@ -147,6 +147,8 @@ class MachineTemplateController:
             frozenset((metadata.get("annotations") or {}).items()),
             found,
             frozenset(ref.items()),
+            # Read each time: it may be taken away, by labels of the namespace, too.
+            self._identities.access(ref, metadata["namespace"]),
             _image_of(orc) if orc else None,
         )
 
@@ -167,6 +169,8 @@ class MachineTemplateController:
     def _read(self, writer: Writer, ref: Object, failures: int) -> float:
         """Run the steps and write their results; return the seconds until the next reading."""
         namespace = writer.key.namespace
+        if own := referrers.own_identity_ref(writer.obj):
+            self._identities.note_edit(writer.obj, own)
         try:
             cloud = self._identities.cloud(ref, namespace)
             cloud.authenticate()

@@ -71,10 +71,15 @@ def cluster_of(template: Object, store: Store) -> Object | None:
     return store.get(CLUSTER, template["metadata"]["namespace"], name) if name else None
 
 
+def own_identity_ref(template: Object) -> Object | None:
+    """Return the credentials that a template itself names."""
+    found: Object | None = template["spec"]["template"]["spec"].get("identityRef")
+    return found
+
+
 def identity_ref(template: Object, store: Store) -> Object | None:
     """Return the credentials of a template's machines: its own, else those of its cluster; None if neither is known."""
-    own: Object | None = template["spec"]["template"]["spec"].get("identityRef")
-    if own:
+    if own := own_identity_ref(template):
         return own
     cluster = cluster_of(template, store)
     name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind) if cluster else None
