@@ -187,6 +187,35 @@ def test_a_full_quota_is_told_after_one_refusal_and_existing_addresses_are_alloc
     assert stage.shown() == ("True", "Ready")
 
 
+@pytest.mark.parametrize(
+    ("status", "type_"),
+    # A network without a free address, and one whose subnets have none that a floating IP may get.
+    [(409, "IpAddressGenerationFailure"), (400, "ExternalIpAddressExhausted")],
+)
+def test_an_exhausted_network_is_named_until_it_has_an_address(stage: PoolEnvironment, status: int, type_: str) -> None:
+    spare = stage.floating_ip()
+    stage.pool()
+    body = {"NeutronError": {"type": type_, "message": "No address is left on network x.", "detail": ""}}
+    match = {"method": "POST", "path": "/v2.0/floatingips"}
+    stage.add_fault(match=match, effect={"status": status, "body": body})
+    stage.claims(2)
+    stage.settle(for_s=300)
+    shown = stage.condition(IP_ADDRESS_CLAIM, "claim-000", "Ready")
+    assert (shown["status"], shown["reason"]) == ("False", "AddressesExhausted")
+    assert "No address is left on network x" in shown["message"]
+    assert "allocation pools" in shown["message"]
+    assert stage.shown() == ("False", "OpenStackError")
+    assert stage.shown("FloatingIPsCreated") == ("False", "AddressesExhausted")
+
+    stage.member.ask("PUT", f"/network/v2.0/floatingips/{spare['id']}/tags", {"tags": [TAG]})
+    stage.settle(for_s=120)
+    assert list(stage.answers().values()) == [spare["floating_ip_address"]]
+
+    stage.clear_faults()
+    stage.settle(for_s=130)
+    assert len(stage.answers()) == 2
+
+
 def test_a_hundred_claims_at_once_cost_at_most_three_requests_each(stage: PoolEnvironment) -> None:
     stage.pool()
     stage.settle(for_s=30)
