@@ -27,8 +27,10 @@ AGAIN_S: Final = 2.0
 LATER_S: Final = 60.0
 """Interval of further tries of what only a person can change; an edit of the claim is handled at once."""
 REFUSED: Final = "WriteRefused"
-_WITH_CONDITIONS: Final = "v1beta2"
-"""Claims of older versions have conditions of another form."""
+_OLDER: Final = "v1beta1"
+"""Conditions of claims in this version have another form."""
+_OLDER_MESSAGE: Final = 10240
+"""Maximum characters of their messages."""
 
 
 def ensure_answered(scope: PoolScope) -> Outcome:
@@ -228,7 +230,7 @@ def _show_cause(scope: PoolScope, claim: Object) -> None:
 def _write(scope: PoolScope, claim: Object, shown: Condition, address_name: str | None = None) -> None:
     """Write a condition of a claim, and the name of its IPAddress."""
     now_s = scope.context.deps.clock.wall()
-    has_conditions = str(claim.get("apiVersion") or "").endswith(f"/{_WITH_CONDITIONS}")
+    is_older = str(claim.get("apiVersion") or "").endswith(f"/{_OLDER}")
 
     def wanted(present: Object) -> dict[str, Any] | None:
         status, generation = present.get("status") or {}, int(present["metadata"].get("generation") or 0)
@@ -237,9 +239,19 @@ def _write(scope: PoolScope, claim: Object, shown: Condition, address_name: str 
             body["addressRef"] = {"name": address_name}
         before = list(status.get("conditions") or ())
         after = conditions.merged(before, [shown], dropped=(), now_s=now_s, generation=generation)
-        if has_conditions and after != before:
+        if is_older:
+            after = [_in_older_form(each) if each["type"] == shown.type else each for each in after]
+        if after != before:
             body["conditions"] = after
         return {"status": body} if body else None
 
     deps, key = scope.context.deps, scope.context.key
     ipam_writes.patch(deps, IP_ADDRESS_CLAIM, claim, wanted, by=key, subresource="status")
+
+
+def _in_older_form(condition: Object) -> dict[str, Any]:
+    """Return a condition as v1beta1 has it: with a severity while it is False, without a generation or empty texts."""
+    older = {name: value for name, value in condition.items() if value and name != "observedGeneration"}
+    if "message" in older:
+        older["message"] = older["message"][:_OLDER_MESSAGE]
+    return {**older, "severity": "Warning"} if condition["status"] == "False" else older

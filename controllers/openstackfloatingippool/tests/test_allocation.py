@@ -515,7 +515,35 @@ def test_claims_of_an_older_core_are_answered_in_its_version(stage: PoolEnvironm
 
     assert stage.answer("old")
     assert stage.get(IP_ADDRESS, "old")["apiVersion"] == older
-    assert "conditions" not in stage.get(IP_ADDRESS_CLAIM, "old")["status"]
+    (shown,) = stage.get(IP_ADDRESS_CLAIM, "old")["status"]["conditions"]
+    assert shown.pop("lastTransitionTime")
+    # The older definition refuses empty texts, and prunes the generation: it would be written again and again.
+    assert shown == {"type": "Ready", "status": "True", "reason": "Ready"}
+
+
+def test_a_claim_of_an_older_core_says_why_it_waits(stage: PoolEnvironment) -> None:
+    stage.pool(maxIPs=0)
+    older = "ipam.cluster.x-k8s.io/v1beta1"
+    theirs = {"type": "Checked", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    claim = {"apiVersion": older, "metadata": {"name": "old"}, "spec": {"poolRef": ref()}}
+    stage.apply(IP_ADDRESS_CLAIM, {**claim, "status": {"conditions": [theirs]}})
+    stage.settle(for_s=30)
+
+    found = stage.get(IP_ADDRESS_CLAIM, "old")["status"]["conditions"]
+    (shown,) = (each for each in found if each["type"] == "Ready")
+    assert (shown["status"], shown["severity"], shown["reason"]) == ("False", "Warning", "MaxIPsReached")
+    assert "all 0 addresses of spec.maxIPs" in shown["message"]
+    assert "observedGeneration" not in shown
+    assert theirs in found
+    stage.kube.writes.clear()
+    stage.settle(for_s=600)
+    assert [kind for _, kind, _ in stage.kube.writes if kind == IP_ADDRESS_CLAIM.kind] == []
+
+    stage.patch(KIND, "pool", {"spec": {"maxIPs": 1}})
+    stage.settle(for_s=60)
+    assert stage.answer("old")
+    assert stage.condition(IP_ADDRESS_CLAIM, "old", "Ready")["status"] == "True"
+    assert "severity" not in stage.condition(IP_ADDRESS_CLAIM, "old", "Ready")
 
 
 def test_a_claim_whose_status_was_lost_keeps_its_address_as_after_a_move(stage: PoolEnvironment) -> None:
