@@ -9,6 +9,7 @@ import pytest
 from capo import names
 from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
+from capo.simulator.testing import Client
 from controllers.openstackfloatingippool.ipam import in_order
 from controllers.openstackfloatingippool.tests.environment import DESCRIPTION, FINALIZER, TAG, PoolEnvironment, ref
 from environments.in_memory import NAMESPACE
@@ -227,6 +228,23 @@ def test_a_hundred_claims_at_once_cost_at_most_three_requests_each(stage: PoolEn
     assert len(set(stage.answers().values())) == 100
     assert len(stage.requests()) <= 300
     assert len([each for each in stage.requests() if each.startswith("GET")]) <= 20
+
+
+def test_the_release_of_a_hundred_claims_at_once_costs_at_most_three_requests_each(stage: PoolEnvironment) -> None:
+    stage.pool()
+    names_ = stage.claims(100)
+    stage.settle(for_s=120)
+    assert len(stage.floating_ips()) == 100
+    stage.cloud.counter.reset()
+
+    for name in names_:
+        stage.delete(IP_ADDRESS_CLAIM, name)
+    stage.settle(for_s=300)
+
+    assert stage.floating_ips() == {}
+    # Each is read before it is deleted: somebody may use it by then.
+    assert len([each for each in stage.requests() if each.startswith("DELETE")]) == 100
+    assert len(stage.requests()) <= 220
 
 
 def test_prepared_addresses_cost_at_most_three_requests_each_too(stage: PoolEnvironment) -> None:
@@ -498,6 +516,22 @@ def test_a_network_that_is_missing_is_told_and_prepared_addresses_are_allocated(
     assert stage.answers() == {"claim-000": ip}
 
 
+def test_a_filter_that_matches_two_networks_allocates_nothing_and_names_both(stage: PoolEnvironment) -> None:
+    admin = Client(stage.simulator, "sim-admin")
+    name = admin.ask("GET", f"/network/v2.0/networks/{stage.external_id}")["network"]["name"]
+    made = admin.make("/network/v2.0/networks", "network", name=name, **{"router:external": True})
+    admin.session.close()
+    stage.pool(floatingIPNetwork={"filter": {"name": name}})
+    stage.claim("mine")
+
+    stage.settle(for_s=60)
+
+    assert stage.shown() == ("False", "UnableToFindNetwork")
+    assert made["id"] in stage.message()
+    assert stage.external_id in stage.message()
+    assert stage.floating_ips() == {}
+
+
 def test_a_network_that_is_not_external_is_refused(stage: PoolEnvironment) -> None:
     stage.pool(floatingIPNetwork={"id": stage.network()["id"]})
 
@@ -519,6 +553,12 @@ def test_claims_of_an_older_core_are_answered_in_its_version(stage: PoolEnvironm
     assert shown.pop("lastTransitionTime")
     # The older definition refuses empty texts, and prunes the generation: it would be written again and again.
     assert shown == {"type": "Ready", "status": "True", "reason": "Ready"}
+
+    stage.delete(IP_ADDRESS_CLAIM, "old")
+    stage.settle(for_s=60)
+    assert not stage.is_there(IP_ADDRESS_CLAIM, "old")
+    assert not stage.is_there(IP_ADDRESS, "old")
+    assert stage.floating_ips() == {}
 
 
 def test_a_claim_of_an_older_core_says_why_it_waits(stage: PoolEnvironment) -> None:
