@@ -6,6 +6,7 @@
     │   ├── CloudUnavailableError      a read was answered with 5xx, cut off or timed out
     │   ├── RateLimitedError           429, or 503 with Retry-After
     │   ├── ConflictError              409: busy, immutable for now, in use
+    │   │   └── AddressesExhaustedError  a network or subnet has no free address
     │   ├── QuotaExceededError         the project's quota refuses it
     │   │   └── ServerGroupFullError   the server group has as many servers as the quota admits
     │   ├── NotAuthorizedError         401 after the token was renewed: wrong credentials
@@ -165,6 +166,13 @@ class ConflictError(RetryableError):
 
     reason = "Conflict"
     advice = "Wait until the resource is free, or see what uses it."
+
+
+class AddressesExhaustedError(ConflictError):
+    """A network or subnet has no free address."""
+
+    reason = "AddressesExhausted"
+    advice = "Delete ports or floating IPs that nothing uses, extend the allocation pools, or name another network."
 
 
 class QuotaExceededError(RetryableError):

@@ -44,6 +44,8 @@ REVIEW: Final = "review"
 SERVER_GROUPS_ANNOTATION: Final = f"{GROUP}/server-groups"
 """On an OpenStackCluster since before its first server group was created: without it and a record, the groups of the
 project are not listed."""
+CLAIM_UID_ANNOTATION: Final = f"{GROUP}/claim-uid"
+"""On an IPAddress: the uid of the claim that it was created for, which a move or a restore changes."""
 CLONED_FROM_NAME_ANNOTATION: Final = "cluster.x-k8s.io/cloned-from-name"
 CLONED_FROM_KIND_ANNOTATION: Final = "cluster.x-k8s.io/cloned-from-groupkind"
 CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"

@@ -138,6 +138,13 @@ class CredentialsCache:
         except (IdentityError, NotAuthorizedError):
             raise error from None
 
+    def access(self, ref: Object, namespace: str) -> Source | str:
+        """Return the Secret that an identityRef leads to at present, or why it may not be used."""
+        try:
+            return self._secrets.source(ref, namespace)
+        except IdentityError as error:
+            return error.message
+
     def _is_old(self, known: Read) -> bool:
         return known.is_stale or self._clock.now() - known.read_s > self._max_age_s
 
@@ -247,15 +254,19 @@ class CredentialsCache:
         # One that took credentials reads them at the next use. Else the same failure may end that before the read.
         return (is_taken or not known.is_stale) and self._clock.now() - known.read_s > FRESH_S
 
-    def note_edit(self, obj: Object) -> None:
-        """Read the Secret of an object again at its next use if the object was edited or annotated."""
+    def note_edit(self, obj: Object, ref: Object | None = None) -> None:
+        """Read the Secret of an object again at its next use if the object was edited or annotated.
+
+        Args:
+            ref: its identityRef; None: that of its spec.
+        """
         metadata = obj["metadata"]
         uid, edit = str(metadata.get("uid")), edit_of(obj)
         before = self._edits.get(uid)
         if before != edit:
             self._edits.put(uid, edit)
             if before is not None:
-                self._outdate([_place(obj["spec"]["identityRef"], metadata["namespace"])])
+                self._outdate([_place(ref or obj["spec"]["identityRef"], metadata["namespace"])])
 
     def note_identity_edit(self, identity_name: str) -> None:
         """Read the Secret of an OpenStackClusterIdentity again at its next use."""

@@ -13,6 +13,7 @@ from api.v1beta1.conditions import Conditions
 from api.v1beta1.openstackmachine import OpenStackMachineSpec
 from api.v1beta1.server import ImageParam
 from api.v1beta2 import openstackmachinetemplate as newer
+from api.v1beta2.openstackclustertemplate import TemplateObjectMeta
 
 
 class OpenStackMachineTemplateResource(Model):
@@ -20,6 +21,10 @@ class OpenStackMachineTemplateResource(Model):
 
     crd: ClassVar[Schema] = newer.OpenStackMachineTemplateResource.crd
 
+    metadata: TemplateObjectMeta | None = None
+    """Metadata that Cluster API sets on machines created from the template. Default: none. May change at any time:
+    machines that exist keep theirs.
+    """
     spec: OpenStackMachineSpec
     """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: create a new
     template and refer to that one.
@@ -30,7 +35,7 @@ class OpenStackMachineTemplateSpec(Model):
     """The template."""
 
     template: OpenStackMachineTemplateResource
-    """The machine to create. Cannot change, but for `allowedAddressPairs` of ports."""
+    """The machine to create. Cannot change, but for its metadata and `allowedAddressPairs` of ports."""
 
 
 class OpenStackMachineTemplateStatus(Model):

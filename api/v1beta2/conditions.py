@@ -241,6 +241,9 @@ class Reason(StrEnum):
     """Ours: the cloud asks for fewer requests."""
     CONFLICT = "Conflict"
     """Ours: a resource is busy or in use."""
+    ADDRESSES_EXHAUSTED = "AddressesExhausted"
+    """Ours: a network or subnet has no free address. Next step: delete ports or floating IPs that nothing uses, or
+    extend the allocation pools."""
     QUOTA_EXCEEDED = "QuotaExceeded"
     """Ours: the quota of the project does not allow another resource; the object waits until it does."""
     SERVER_GROUP_FULL = "ServerGroupFull"

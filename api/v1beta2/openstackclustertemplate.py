@@ -17,7 +17,7 @@ _BASTION: Final = f"{_CLUSTER}.bastion.spec"
 
 
 class TemplateObjectMeta(Model):
-    """Metadata that clusters created from the template get."""
+    """Metadata of what is created from a template."""
 
     crd: ClassVar[Schema] = ANY_OF
 

@@ -10,6 +10,7 @@ from api.meta import Conditions, KubernetesObject
 from api.model import Model
 from api.schema import ANY_OF, Column, Names, Quantity, Rule, Schema
 from api.v1beta2.conditions import ConditionType
+from api.v1beta2.openstackclustertemplate import TemplateObjectMeta
 from api.v1beta2.openstackmachine import OpenStackMachineSpec
 from api.v1beta2.server import FlavorParam, ImageParam
 
@@ -19,6 +20,10 @@ class OpenStackMachineTemplateResource(Model):
 
     crd: ClassVar[Schema] = Schema(rules=(Rule("!has(self.spec.providerID)", "providerID cannot be set in templates"),))
 
+    metadata: TemplateObjectMeta | None = None
+    """Metadata that Cluster API sets on machines created from the template. Default: none. May change at any time:
+    machines that exist keep theirs.
+    """
     spec: OpenStackMachineSpec
     """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: create a new
     template and refer to that one.
@@ -29,7 +34,7 @@ class OpenStackMachineTemplateSpec(Model):
     """The template."""
 
     template: OpenStackMachineTemplateResource
-    """The machine to create. Cannot change, but for `allowedAddressPairs` of ports."""
+    """The machine to create. Cannot change, but for its metadata and `allowedAddressPairs` of ports."""
 
 
 class NodeInfo(Model):

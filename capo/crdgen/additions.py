@@ -107,6 +107,11 @@ FIELDS: Final[tuple[AddedField, ...]] = (
         "Servers stay in their group, new ones get none; the group is deleted when it has no servers.",
     ),
     AddedField(
+        "spec.template.metadata",
+        "Labels and annotations of machines created from an OpenStackMachineTemplate, as Cluster API's contract wants.",
+        "Machines keep them; new ones get none.",
+    ),
+    AddedField(
         "driftPolicy",
         "What is done about external changes, by kind.",
         "Each kind has its default again: rules of others in managed groups are deleted, removed members return.",

@@ -105,6 +105,13 @@ TABLE: Final = (
     Row((413,), errors.QuotaExceededError, "Block Storage API: OverQuota is 413", "volume", "quota|limit|exceed"),
     Row((403, 413), errors.QuotaExceededError, "Image API: LimitExceeded, StorageQuotaFull", "image", "quota|limit"),
     Row((409,), errors.QuotaExceededError, _NEUTRON_TYPES, "network", r"OverQuota|Quota exceeded"),
+    Row(
+        (400, 409),
+        errors.AddressesExhaustedError,
+        _NEUTRON_TYPES,
+        "network",
+        "^(IpAddressGenerationFailure|ExternalIpAddressExhausted)",
+    ),
     Row((429,), errors.RateLimitedError, "RFC 6585"),
     Row((413,), errors.RateLimitedError, "Compute API, overLimit of old releases"),
     Row((403,), errors.InvalidSpecError, _NOVA_CREATE, "compute", r"Only volume-backed servers|too large for"),
@@ -208,7 +215,7 @@ TABLE: Final = (
     Row((501,), errors.UnsupportedByCloudError, "octavia/common/exceptions.py ProviderNotImplementedError"),
     Row((400, 422), errors.InvalidSpecError, "the request is malformed whenever it is sent"),
     Row((404, 410), errors.NotFoundError, "all services"),
-    Row((409, 423), errors.ConflictError, "in use, busy, immutable for now, no free address"),
+    Row((409, 423), errors.ConflictError, "in use, busy, immutable for now"),
     Row(
         (412,),
         errors.ConflictError,

@@ -14,7 +14,6 @@ from capo.openstack.kinds import NOVA
 from capo.openstack.view import View, number, optional_mapping, text
 
 _EPHEMERAL: Final = "OS-FLV-EXT-DATA:ephemeral"
-_KEPT: Final = ("id", "name", "vcpus", "ram", "disk", _EPHEMERAL, "extra_specs")
 
 
 class Flavor(View):
@@ -56,4 +55,4 @@ def get(cloud: Cloud, *, id_: str | None = None, name: str | None = None) -> Fla
 
 def _all(cloud: Cloud) -> list[Body]:
     flavors = cloud.list_all("compute", "/flavors/detail", "flavors", microversion=NOVA)
-    return [{key: body[key] for key in _KEPT if key in body} for body in flavors]
+    return [Flavor.kept(body) for body in flavors]

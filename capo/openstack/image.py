@@ -5,7 +5,6 @@ Source: Image API v2, "List images".
 
 from __future__ import annotations
 
-from typing import Final
 from urllib.parse import quote
 
 from api.v1beta2.server import ImageFilter, ImageParam
@@ -13,8 +12,6 @@ from capo.errors import AmbiguousMatchError, CloudUnavailableError, ImageNotFoun
 from capo.json_types import Body
 from capo.openstack.cloud import Cloud
 from capo.openstack.view import View, text
-
-_KEPT: Final = ("id", "name", "hw_architecture", "os_type")
 
 
 class Image(View):
@@ -64,7 +61,7 @@ def get(cloud: Cloud, image_id: str) -> Image:
 
 def _by_id(cloud: Cloud, image_id: str) -> Body:
     try:
-        return _kept(cloud.get("image", f"/images/{quote(image_id, safe='')}"))
+        return Image.kept(cloud.get("image", f"/images/{quote(image_id, safe='')}"))
     except NotFoundError as error:
         if cloud.list_all("image", "/images", "images", params={"id": f"in:{image_id}", "visibility": "all"}):
             raise CloudUnavailableError(f"image {image_id} is listed, and yet not found: {error.message}") from error
@@ -80,8 +77,4 @@ def _found(cloud: Cloud, query: ImageFilter) -> Body:
     if len(images) > 1:
         ids = ", ".join(sorted(image["id"] for image in images)[:5])
         raise AmbiguousMatchError(f"{len(images)} images match {what}: {ids}")
-    return _kept(images[0])
-
-
-def _kept(body: Body) -> Body:
-    return {key: body[key] for key in _KEPT if key in body}
+    return Image.kept(images[0])

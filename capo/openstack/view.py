@@ -37,6 +37,12 @@ class View:
 
     __hash__ = None  # type: ignore[assignment]  # it refers to a body, which has no hash
 
+    @classmethod
+    def kept(cls, body: Body) -> Body:
+        """Return the part of an answer that the fields of the view read, to be cached instead of the whole."""
+        keys = {field.path[0] for field in vars(cls).values() if isinstance(field, Field)}
+        return {key: value for key, value in body.items() if key in keys}
+
     def __repr__(self) -> str:
         # Answers may contain user data.
         return f"{type(self).__name__}({self.body.get('id')!r})"

@@ -45,6 +45,14 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         assert not anchor or anchor[1:] in anchors(target), f"{path or page.name} has no heading for {anchor}"
 
 
+def test_every_page_is_in_the_list_of_the_readme_or_in_the_guide_for_contributors() -> None:
+    lists = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")]
+    linked = {path for text in lists for path, _ in LINK.findall(text)}
+    pages = [page for folder in ("tutorial", "how-to", "reference") for page in (ROOT / "docs" / folder).rglob("*.md")]
+
+    assert [path for page in sorted(pages) if (path := str(page.relative_to(ROOT))) not in linked] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_file_of_the_checkout_that_a_page_names_is_there(page: Path) -> None:
     named = FILE.findall(page.read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ from capo.engine.store import Index, Route, Store
 from capo.engine.worker import Result
 from capo.json_types import Object
 from capo.kube.errors import Conflict, Gone
-from capo.kube.kinds import OPENSTACK_CLUSTER_IDENTITY, Key, Kind
+from capo.kube.kinds import OPENSTACK_CLUSTER_IDENTITY, OPENSTACK_MACHINE_TEMPLATE, Key, Kind
 from capo.shares import CloudKey
 from controllers.credentials import USERS, CredentialsCache, Edit, edit_of
 
@@ -35,17 +35,20 @@ def users_of(name: str, store: Store) -> list[Key]:
     """Return the objects whose identityRef names an OpenStackClusterIdentity."""
     return [
         Key(kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
-        for kind in USERS
-        for obj in store.find(_BY_IDENTITY[kind], name)
+        for kind, index in _BY_IDENTITY.items()
+        for obj in store.find(index, name)
     ]
 
 
 def _identity(obj: Object) -> list[str]:
-    ref = (obj.get("spec") or {}).get("identityRef") or {}
+    spec = obj.get("spec") or {}
+    if "template" in spec:
+        spec = spec["template"].get("spec") or {}
+    ref = spec.get("identityRef") or {}
     return [ref["name"]] if ref.get("type") == "ClusterIdentity" and ref.get("name") else []
 
 
-_BY_IDENTITY: Final = {kind: Index(kind, _identity) for kind in USERS}
+_BY_IDENTITY: Final = {kind: Index(kind, _identity) for kind in (*USERS, OPENSTACK_MACHINE_TEMPLATE)}
 
 
 class ClusterIdentityController:

@@ -105,7 +105,23 @@ def _allocate_born(scope: PoolScope, claim: Object, body: Body | None) -> bool:
     if body is None or scope.addresses_with(ip_in(body)):
         return False
     with _reserved(scope, body) as is_ours:
-        return is_ours and _allocate(scope, claim, body)
+        return is_ours and _is_still_unused(scope, claim, body) and _allocate(scope, claim, body)
+
+
+def _is_still_unused(scope: PoolScope, claim: Object, body: Body) -> bool:
+    """Return whether the floating IP of a claim leads nowhere; it may be old, as after a restart."""
+    ip = ip_in(body)
+    if scope.is_unused(ip):
+        return True
+    now = _read(scope, body)
+    if now is None or not scope.is_own(now):
+        return False
+    if port_id := FloatingIP(now).port_id:
+        text = f"floating IP {ip}, which was created for this claim, leads to port {port_id}; dissociate it"
+        scope.found.occupied[ipam.ident(claim)] = text
+        return False
+    scope.note_unused(ip)
+    return True
 
 
 def _reserved(scope: PoolScope, body: Body) -> AbstractContextManager[bool]:
@@ -120,15 +136,26 @@ def _allocate_free(scope: PoolScope, claim: Object, body: Body) -> bool:
 
 def _is_usable(scope: PoolScope, body: Body) -> bool:
     """Return whether a floating IP exists and leads nowhere, read from Neutron."""
+    now = _read(scope, body)
+    if now is None:
+        scope.found.refused[ip_in(body)] = "Neutron does not find it"
+        return False
+    is_same = FloatingIP(now).address == FloatingIP(body).address
+    if not is_same or candidates.why_not(scope, now, candidates.holders(scope)) is not None:
+        return False
+    scope.note_unused(ip_in(now))
+    return True
+
+
+def _read(scope: PoolScope, body: Body) -> Body | None:
+    """Return a floating IP, read from Neutron; None if it does not find it."""
     try:
         now = floating_ip.get(scope.cloud, body["id"])
     except NotFoundError:
         scope.cloud_view.invalidate(KIND, body["id"])
-        scope.found.refused[ip_in(body)] = "Neutron does not find it"
-        return False
+        return None
     scope.cloud_view.upsert(KIND, now)
-    is_same = FloatingIP(now).address == FloatingIP(body).address
-    return is_same and candidates.why_not(scope, now, candidates.holders(scope)) is None
+    return now
 
 
 def _allocate(scope: PoolScope, claim: Object, body: Body) -> bool:
@@ -148,7 +175,7 @@ def ensure_created(scope: PoolScope) -> Outcome:
     able = [claim for claim in kept if not scope.is_refused(claim)]
     waiting = [claim for claim in able if not _is_found(scope, claim) and not scope.is_refused(claim)]
     if not waiting:
-        return Done()
+        return _occupied(scope, kept)
     pending = scope.context.ledger.pending
     room = _room(scope)
     decided = [claim for claim in waiting if role_of(claim) not in pending]
@@ -162,6 +189,15 @@ def ensure_created(scope: PoolScope) -> Outcome:
     batch = batch or waiting[:BATCH]  # creates without an answer, for which the create protocol waits
     scope.found.created += len(batch)
     return _create(scope, batch)
+
+
+def _occupied(scope: PoolScope, claims: list[Object]) -> Outcome:
+    """Return why claims wait whose floating IPs exist and cannot be allocated."""
+    texts = [text for claim in claims if (text := scope.found.occupied.get(ipam.ident(claim)))]
+    if not texts:
+        return Done()
+    # No event reports that a floating IP was dissociated.
+    return Wait("ForeignResource", f"{len(texts)} claims wait for their floating IPs; {texts[0]}", EXHAUSTED_S)
 
 
 def _is_found(scope: PoolScope, claim: Object) -> bool:
@@ -179,9 +215,12 @@ def _is_found(scope: PoolScope, claim: Object) -> bool:
     if body is None:
         scope.found.absent.add(role)
         return False
+    ident = ipam.ident(claim)
+    if ident in scope.found.occupied:
+        return True
     if not _allocate_born(scope, claim, body) and not scope.is_refused(claim):
-        ip = FloatingIP(body).address
-        scope.found.trouble = "ForeignResource", f"another IPAddress has {ip}, which was created for this claim"
+        text = f"another IPAddress has {FloatingIP(body).address}, which was created for this claim"
+        scope.found.occupied.setdefault(ident, text)
     return True
 
 
@@ -227,6 +266,7 @@ def _create(scope: PoolScope, claims: list[Object]) -> Create:
                 scope.found.trouble = error.reason, error.sentence
                 raise
             scope.cloud_view.upsert(KIND, made[role])
+            scope.note_unused(ip_in(made[role]))
         return made
 
     def note_hold(reason: str, message: str) -> None:

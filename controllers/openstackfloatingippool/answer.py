@@ -16,6 +16,8 @@ from capo.engine.steps import Done, Outcome, Wait
 from capo.json_types import Object
 from capo.kube.errors import Conflict
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.openstack import floating_ip
+from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from controllers import ipam_versions
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes
@@ -25,8 +27,10 @@ AGAIN_S: Final = 2.0
 LATER_S: Final = 60.0
 """Interval of further tries of what only a person can change; an edit of the claim is handled at once."""
 REFUSED: Final = "WriteRefused"
-_WITH_CONDITIONS: Final = "v1beta2"
-"""Claims of older versions have conditions of another form."""
+_OLDER: Final = "v1beta1"
+"""Conditions of claims in this version have another form."""
+_OLDER_MESSAGE: Final = 10240
+"""Maximum characters of their messages."""
 
 
 def ensure_answered(scope: PoolScope) -> Outcome:
@@ -37,21 +41,28 @@ def ensure_answered(scope: PoolScope) -> Outcome:
     """
     pairs, later = _decidable(scope, _unpublished(scope))
     everywhere = _by_ip(_listed(scope, pairs[0][1])) if pairs else {}
-    withdrawn = []
+    withdrawn, taken = [], []
     for claim, address in pairs:
         same = everywhere.get(ipam.ip_of(address), ())
         rivals = [each for each in same if _is_rival(scope, each, address)]
         with scope.isolated(claim):
-            if not rivals:
+            if not rivals and _is_taken(scope, claim, address):
+                taken.append(address)
+                _withdraw(scope, address)
+            elif not rivals:
                 _publish(scope, claim, address)
             elif _may_withdraw(scope, address):
                 withdrawn.append(address)
+                scope.reservations.avoid(scope.place(ipam.ip_of(address)))
                 _withdraw(scope, address)
             else:
                 _note_conflict(scope, claim, address, rivals)
     _explain(scope)
     if later:
         scope.floating_ips()
+    if taken:
+        used = ", ".join(ipam.in_order(map(ipam.ip_of, taken)))
+        return Wait("ForeignResource", f"{used} was deleted, or leads to a port; allocating others", AGAIN_S)
     return _outcome(scope, ipam.in_order(map(ipam.ip_of, withdrawn)))
 
 
@@ -73,6 +84,25 @@ def _may_withdraw(scope: PoolScope, address: Object) -> bool:
     After a restart, a move or a restore a claim without an address may have had one, which a server uses.
     """
     return scope.reservations.has_created(address["metadata"]["uid"]) and scope.cloud_view.was_listed(KIND)
+
+
+def _is_taken(scope: PoolScope, claim: Object, address: Object) -> bool:
+    """Return whether somebody uses or deleted an address since it was allocated, as before a restart or in a pause.
+
+    A claim that was moved or restored lost its status: its own user may use the address.
+    """
+    ip = ipam.ip_of(address)
+    if scope.is_unused(ip) or not ipam.is_unmoved(address, claim):
+        return False
+    now = floating_ip.find_by_address(scope.cloud, ip)
+    if now is not None:
+        scope.cloud_view.upsert(KIND, now)
+        if not FloatingIP(now).port_id:
+            return False
+    # Read after Neutron: if the claim names no address by now, its user did not know the address when Neutron was read.
+    present = ipam_versions.get(scope.context.deps.kube, IP_ADDRESS_CLAIM, *ipam.ident(claim))
+    is_same = present is not None and present["metadata"]["uid"] == claim["metadata"]["uid"]
+    return present is not None and is_same and ipam.address_name(present) is None
 
 
 def _note_conflict(scope: PoolScope, claim: Object, address: Object, rivals: list[Object]) -> None:
@@ -155,7 +185,6 @@ def _is_stamped(scope: PoolScope, ip: str) -> bool:
 def _withdraw(scope: PoolScope, address: Object) -> None:
     """Delete an IPAddress that was never published; its floating IP is left as it is."""
     deps, key = scope.context.deps, scope.context.key
-    scope.reservations.avoid(scope.place(ipam.ip_of(address)))
     # In this order: one that is being deleted with our finalizer would be released, which may delete the floating IP.
     ipam_writes.remove_finalizer(deps, IP_ADDRESS, address, ipam.ADDRESS_FINALIZER, by=key)
     ipam_writes.delete_address(deps, address, by=key)
@@ -191,6 +220,8 @@ def _show_cause(scope: PoolScope, claim: Object) -> None:
     elif address is not None and not ipam.is_of(address, claim):
         text = f"IPAddress {address['metadata']['name']} was allocated to another claim"
         _write(scope, claim, Condition(conditions.READY, "False", "ForeignResource", text))
+    elif address is None and (text := scope.found.occupied.get(ipam.ident(claim))):
+        _write(scope, claim, Condition(conditions.READY, "False", "ForeignResource", text))
     elif address is None and scope.found.trouble:
         reason, text = scope.found.trouble
         _write(scope, claim, Condition(conditions.READY, "False", reason, text))
@@ -199,7 +230,7 @@ def _show_cause(scope: PoolScope, claim: Object) -> None:
 def _write(scope: PoolScope, claim: Object, shown: Condition, address_name: str | None = None) -> None:
     """Write a condition of a claim, and the name of its IPAddress."""
     now_s = scope.context.deps.clock.wall()
-    has_conditions = str(claim.get("apiVersion") or "").endswith(f"/{_WITH_CONDITIONS}")
+    is_older = str(claim.get("apiVersion") or "").endswith(f"/{_OLDER}")
 
     def wanted(present: Object) -> dict[str, Any] | None:
         status, generation = present.get("status") or {}, int(present["metadata"].get("generation") or 0)
@@ -208,9 +239,19 @@ def _write(scope: PoolScope, claim: Object, shown: Condition, address_name: str 
             body["addressRef"] = {"name": address_name}
         before = list(status.get("conditions") or ())
         after = conditions.merged(before, [shown], dropped=(), now_s=now_s, generation=generation)
-        if has_conditions and after != before:
+        if is_older:
+            after = [_in_older_form(each) if each["type"] == shown.type else each for each in after]
+        if after != before:
             body["conditions"] = after
         return {"status": body} if body else None
 
     deps, key = scope.context.deps, scope.context.key
     ipam_writes.patch(deps, IP_ADDRESS_CLAIM, claim, wanted, by=key, subresource="status")
+
+
+def _in_older_form(condition: Object) -> dict[str, Any]:
+    """Return a condition as v1beta1 has it: with a severity while it is False, without a generation or empty texts."""
+    older = {name: value for name, value in condition.items() if value and name != "observedGeneration"}
+    if "message" in older:
+        older["message"] = older["message"][:_OLDER_MESSAGE]
+    return {**older, "severity": "Warning"} if condition["status"] == "False" else older

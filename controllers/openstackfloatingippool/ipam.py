@@ -96,6 +96,12 @@ def is_of(address: Object, claim: Object) -> bool:
     return is_named and pool_of(address) is not None and pool_of(address) == pool_of(claim)
 
 
+def is_unmoved(address: Object, claim: Object) -> bool:
+    """Return whether an IPAddress was created for this very claim; one that was moved or restored has another uid."""
+    created_for = (address["metadata"].get("annotations") or {}).get(names.CLAIM_UID_ANNOTATION)
+    return bool(created_for == claim["metadata"]["uid"])
+
+
 def address_of(claim: Object, store: Store) -> Object | None:
     """Return the IPAddress that has the name of a claim, of whatever claim; None if there is none."""
     return store.get(IP_ADDRESS, *ident(claim))
@@ -159,6 +165,7 @@ def wanted_address(claim: Object, pool: Object, ip: str) -> dict[str, Any]:
             "name": claim["metadata"]["name"],
             "namespace": namespace,
             "labels": labels,
+            "annotations": {names.CLAIM_UID_ANNOTATION: claim["metadata"]["uid"]},
             "finalizers": [ADDRESS_FINALIZER],
             "ownerReferences": [
                 references.controller_reference(claim),

@@ -26,6 +26,8 @@ from controllers.openstackfloatingippool import ipam
 from controllers.openstackfloatingippool.reservations import Reservations
 
 KIND: Final = FLOATING_IP.name
+LOOK_S: Final = 10.0
+"""An answer of Neutron that is older does not show that an address is unused: a reconcile may create 30 in a row."""
 
 
 @dataclass
@@ -42,6 +44,8 @@ class Found:
         trouble: why claims wait, by reason and message.
         refusals: the first write that the API server refused for each claim or IPAddress, by namespace and name.
         conflicts: claims whose address is in another IPAddress, too, in words, by namespace and name.
+        occupied: claims whose floating IP somebody else has or uses, in words, by namespace and name.
+        unused: steady seconds when Neutron last showed to this reconcile that an address leads to no port.
         are_claims_served: whether the API server serves IPAddressClaims; None until that is needed.
     """
 
@@ -54,6 +58,8 @@ class Found:
     trouble: tuple[str, str] | None = None
     refusals: dict[ipam.Ident, KubeError] = field(default_factory=dict)
     conflicts: dict[ipam.Ident, str] = field(default_factory=dict)
+    occupied: dict[ipam.Ident, str] = field(default_factory=dict)
+    unused: dict[str, float] = field(default_factory=dict)
     are_claims_served: bool | None = None
 
 
@@ -145,6 +151,15 @@ class PoolScope:
         """Return an address with its project, as a key of the reservations."""
         where = self.cloud.location
         return where.auth_host, where.project_id, ip
+
+    def note_unused(self, ip: str) -> None:
+        """Note that Neutron just showed that an address leads to no port."""
+        self.found.unused[ip] = self.context.deps.clock.now()
+
+    def is_unused(self, ip: str) -> bool:
+        """Return whether Neutron showed a moment ago that an address leads to no port."""
+        seen_s = self.found.unused.get(ip)
+        return seen_s is not None and self.context.deps.clock.now() - seen_s <= LOOK_S
 
     def floating_ips(self, *, max_age_s: float | None = None, also: Iterable[str] = ()) -> list[Body]:
         """Return the floating IPs of the project that may concern the pool.

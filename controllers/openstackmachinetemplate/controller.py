@@ -26,7 +26,7 @@ from capo.errors import CapoError, IdentityError, NotAuthorizedError
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE_TEMPLATE, ORC_IMAGE, Key, Kind
 from capo.shares import CloudKey
-from controllers import pause_conditions
+from controllers import orc_images, pause_conditions
 from controllers.credentials import CredentialsCache
 from controllers.openstackmachinetemplate import preflight, referrers
 from controllers.openstackmachinetemplate.routes import ROUTES
@@ -140,14 +140,18 @@ class MachineTemplateController:
     def _inputs(self, template: Object, found: frozenset[referrers.Referrer], ref: Object) -> Hashable:
         """Return everything of Kubernetes that a reading depends on."""
         metadata = template["metadata"]
-        image = template["spec"]["template"]["spec"].get("image") or {}
+        spec = template["spec"]["template"]["spec"]
+        image = spec.get("image") or {}
         orc = self._deps.store.get(ORC_IMAGE, metadata["namespace"], (image.get("imageRef") or {}).get("name") or "")
         return (
             metadata.get("generation"),
             frozenset((metadata.get("annotations") or {}).items()),
             found,
             frozenset(ref.items()),
-            str((orc.get("status") or {}).get("id")) if orc else None,
+            # Read each time: it may be taken away, by labels of the namespace, too.
+            self._identities.access(ref, metadata["namespace"]),
+            _image_of(orc) if orc else None,
+            tuple(referrers.zones_of_machines(template, self._deps.store)) if _has_zone_of_machine(spec) else (),
         )
 
     def _report_not_referred(self, template: Object, writer: Writer) -> Result:
@@ -167,6 +171,8 @@ class MachineTemplateController:
     def _read(self, writer: Writer, ref: Object, failures: int) -> float:
         """Run the steps and write their results; return the seconds until the next reading."""
         namespace = writer.key.namespace
+        if own := referrers.own_identity_ref(writer.obj):
+            self._identities.note_edit(writer.obj, own)
         try:
             cloud = self._identities.cloud(ref, namespace)
             cloud.authenticate()
@@ -177,7 +183,8 @@ class MachineTemplateController:
             return max(REFUSED_S, backoff.pause_s(error, failures + 1))
         template = OpenStackMachineTemplate.model_validate(writer.obj)
         zones = referrers.zones(writer.obj, self._deps.store)
-        scope = TemplateScope(self._deps, writer.key, template, cloud, zones)
+        of_machines = referrers.zones_of_machines(writer.obj, self._deps.store)
+        scope = TemplateScope(self._deps, writer.key, template, cloud, zones, of_machines)
         results = walk_forward(PLAN, scope, create=_creates_nothing, guard=lambda _step: None)
         self._write(writer, scope.found, results)
         if all_done(results):
@@ -203,6 +210,19 @@ class MachineTemplateController:
         return conditions.merged(
             status.get("conditions") or (), shown, dropped=(), now_s=now_s, generation=writer.generation
         )
+
+
+def _has_zone_of_machine(spec: Object) -> bool:
+    """Return whether a volume of the machines will be in the zone of its machine."""
+    devices = ((each.get("storage") or {}).get("volume") for each in spec.get("additionalBlockDevices") or ())
+    zones = ((each or {}).get("availabilityZone") or {} for each in (spec.get("rootVolume"), *devices))
+    return any(zone.get("from") == "Machine" for zone in zones)
+
+
+def _image_of(orc: Object) -> str:
+    """Return the id of an ORC Image once it is available, before that why it is not."""
+    found = orc_images.image_id_of(orc)
+    return found.message if isinstance(found, Wait) else found
 
 
 def _shown(template: Object) -> Sequence[Object]:

@@ -6,7 +6,7 @@ does not have yet prove nothing: they are Unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -101,7 +101,7 @@ def _of_volumes(scope: TemplateScope) -> Iterator[tuple[str, Look]]:
         if volume.type:
             error = ReferenceNotFoundError("Cinder has no such type")
             yield f"volume type {volume.type}", partial(_expect, volume_type.is_listed, cloud, volume.type, error=error)
-        if zone := _zone(volume.availability_zone):
+        for zone in _zones(volume.availability_zone, scope):
             error = ReferenceNotFoundError("Cinder has no such zone")
             look = partial(_expect, volume_type.is_zone_listed, cloud, zone, error=error)
             yield f"availability zone {zone} of volumes", look
@@ -118,6 +118,10 @@ def _expect(is_listed: Callable[..., bool], *arguments: object, error: CapoError
         raise error
 
 
-def _zone(wanted: VolumeAvailabilityZone | None) -> str | None:
-    """Return the name of a zone; None if Cinder or the machine decides."""
-    return wanted.name if wanted and wanted.from_ == "Name" else None
+def _zones(wanted: VolumeAvailabilityZone | None, scope: TemplateScope) -> Sequence[str]:
+    """Return the zones in which a volume will be, depending on the machine; none if Cinder decides."""
+    if wanted is None:
+        return ()
+    if wanted.from_ == "Machine":
+        return scope.zones_of_machines
+    return (wanted.name,) if wanted.name else ()

@@ -52,6 +52,19 @@ def zones(template: Object, store: Store) -> list[str]:
     return sorted({str(zone) for machine in machines if (zone := machine.get("failureDomain"))})
 
 
+def zones_of_machines(template: Object, store: Store) -> list[str]:
+    """Return the zones in which machines will be, sorted: of a control plane, the failure domains of its cluster."""
+    cluster = cluster_of(template, store)
+    if cluster is None:
+        return []
+    found = set(zones(template, store))
+    if any(kind == KUBEADM_CONTROL_PLANE for kind, _ in _known(template, cluster, store)):
+        infra = _infrastructure_of(cluster, store) or {}
+        domains = (infra.get("status") or {}).get("failureDomains") or ()
+        found |= {str(domain["name"]) for domain in domains if domain.get("controlPlane")}
+    return sorted(found)
+
+
 def _known(template: Object, cluster: Object, store: Store) -> Iterator[tuple[Kind, Object]]:
     namespace, name = template["metadata"]["namespace"], template["metadata"]["name"]
     for kind in KINDS:
@@ -71,15 +84,24 @@ def cluster_of(template: Object, store: Store) -> Object | None:
     return store.get(CLUSTER, template["metadata"]["namespace"], name) if name else None
 
 
+def own_identity_ref(template: Object) -> Object | None:
+    """Return the credentials that a template itself names."""
+    found: Object | None = template["spec"]["template"]["spec"].get("identityRef")
+    return found
+
+
 def identity_ref(template: Object, store: Store) -> Object | None:
     """Return the credentials of a template's machines: its own, else those of its cluster; None if neither is known."""
-    own: Object | None = template["spec"]["template"]["spec"].get("identityRef")
-    if own:
+    if own := own_identity_ref(template):
         return own
     cluster = cluster_of(template, store)
-    name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind) if cluster else None
-    infra = store.get(OPENSTACK_CLUSTER, template["metadata"]["namespace"], name) if name else None
+    infra = _infrastructure_of(cluster, store) if cluster else None
     return (infra.get("spec") or {}).get("identityRef") if infra else None
+
+
+def _infrastructure_of(cluster: Object, store: Store) -> Object | None:
+    name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind)
+    return store.get(OPENSTACK_CLUSTER, cluster["metadata"]["namespace"], name) if name else None
 
 
 def of_cluster(namespace: str, cluster_name: str, store: Store) -> Iterable[tuple[str, str]]:

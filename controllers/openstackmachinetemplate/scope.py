@@ -43,6 +43,7 @@ class TemplateScope:
 
     Args:
         zones: availability zones in which what refers to the template wants its machines.
+        zones_of_machines: these, and the failure domains over which a control plane spreads its machines.
     """
 
     deps: Dependencies
@@ -50,6 +51,7 @@ class TemplateScope:
     template: OpenStackMachineTemplate
     cloud: Cloud
     zones: Sequence[str] = ()
+    zones_of_machines: Sequence[str] = ()
     found: Found = field(default_factory=Found)
 
     @property

@@ -166,6 +166,9 @@ def test_claims_of_the_old_version_are_created_and_answered(old_core: Rig, tmp_p
         address = player.get(f"{IPAM}/{OLD}", "ipaddresses", "s-floating-ip-address")
         assert address["spec"]["poolRef"] == pool
         assert address["spec"]["prefix"] == 32
+        claim = player.get(f"{IPAM}/{OLD}", "ipaddressclaims", "s-floating-ip-address")
+        shown = [(each["type"], each["status"], each["reason"]) for each in claim["status"]["conditions"]]
+        assert shown == [("Ready", "True", "Ready")]
 
 
 def _is_claimed(player: Player) -> bool:

@@ -131,7 +131,7 @@ BASES: Final[dict[str, Json]] = {
     "OpenStackCluster": CLUSTER,
     "OpenStackClusterTemplate": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": CLUSTER}},
     "OpenStackMachine": MACHINE,
-    "OpenStackMachineTemplate": {"template": {"spec": MACHINE}},
+    "OpenStackMachineTemplate": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": MACHINE}},
     "OpenStackServer": OPENSTACK_SERVER,
     "OpenStackFloatingIPPool": POOL,
     "OpenStackClusterIdentity": CLUSTER_IDENTITY,

@@ -142,9 +142,8 @@ def place_template(environment: RunningObjectEnvironment) -> None:
     refer(environment, NAME, NAME)
     owner = objects.owner_reference(environment.get(CLUSTER, NAME))
     metadata = {"name": NAME, "ownerReferences": [owner]}
-    place(
-        environment, OPENSTACK_MACHINE_TEMPLATE, {"metadata": metadata, "spec": {"template": {"spec": bases.MACHINE}}}
-    )
+    spec = bases.BASES[OPENSTACK_MACHINE_TEMPLATE.kind]
+    place(environment, OPENSTACK_MACHINE_TEMPLATE, {"metadata": metadata, "spec": spec})
 
 
 def refer(environment: RunningObjectEnvironment, deployment: str, template: str) -> None:

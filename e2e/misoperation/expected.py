@@ -70,11 +70,14 @@ RIGHT: Final = (
         SILENT,
         "the namespace of the cluster may use the credentials before and after",
     ),
-    Exempt(
-        "OpenStackClusterTemplate",
-        r"spec\.template\.metadata.*",
-        SILENT,
-        "only Cluster API reads labels and annotations of a template, for the clusters that it creates from then on",
+    *(
+        Exempt(
+            kind,
+            r"spec\.template\.metadata.*",
+            SILENT,
+            "only Cluster API reads labels and annotations of a template, for the objects that it creates from then on",
+        )
+        for kind in ("OpenStackClusterTemplate", "OpenStackMachineTemplate")
     ),
     Exempt(
         "OpenStackMachine",

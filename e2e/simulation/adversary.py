@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from capo.json_types import Json
-from e2e.simulation import failures, pauses
+from e2e.simulation import claims, failures, pauses
 from e2e.simulation.plan import ADVERSARY_S, Draw, Operation, Shape
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ class Feature:
     """One kind of operation of the adversary.
 
     Args:
-        draw: returns an operation.
+        draw: returns an operation; None if plans have it because of their objects (``plan.py``).
         act: executes an operation.
     """
 
     name: str
-    draw: Draw
+    draw: Draw | None
     act: Act
 
 
@@ -56,7 +56,7 @@ _WRITES: Final = (
 )
 
 
-def feature(name: str, draw: Draw) -> Callable[[Act], Act]:
+def feature(name: str, draw: Draw | None) -> Callable[[Act], Act]:
     """Register the decorated function as the execution of a feature."""
 
     def register(act: Act) -> Act:
@@ -394,6 +394,13 @@ def _take_over(story: PlanRun, wanted: Json) -> None:
     story.take_over(wanted["namesake"], is_deleted=wanted["is_deleted"])
 
 
+@feature(claims.STRANGER, None)
+def _use_floating_ip(story: PlanRun, wanted: Json) -> None:
+    claims.use(story, wanted["for_s"])
+    if wanted["down_s"]:
+        failures.kill(story, wanted["down_s"])
+
+
 def act(story: PlanRun, operation: Operation) -> None:
     """Execute an operation."""
     FEATURES[operation.feature].act(story, operation.values)
@@ -401,4 +408,4 @@ def act(story: PlanRun, operation: Operation) -> None:
 
 def draws(names: Any) -> dict[str, Draw]:
     """Return the draw functions of these features."""
-    return {name: FEATURES[name].draw for name in names}
+    return {name: draw for name in names if (draw := FEATURES[name].draw) is not None}

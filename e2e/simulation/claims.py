@@ -1,10 +1,12 @@
 """A pool of floating IPs and its claims: what users do with them, and what must hold at each moment and at rest.
 
-No two claims ever have one address, and no floating IP is deleted while a claim has its address.
+No two claims ever have one address, none gets one that somebody else uses, and no floating IP is deleted while a claim
+has its address.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +24,8 @@ _IDLE_REQUESTS: Final = 2
 _SEARCHES: Final = 10
 """While claims wait because of ``maxIPs``, the pool lists floating IPs each minute: a user may free one."""
 KINDS: Final = (IP_ADDRESS_CLAIM, IP_ADDRESS)
+_SEEN_S: Final = 60.0
+"""A use that began earlier has to be seen before an address is handed out; requests and processes may be so slow."""
 _WAITS: Final = ("MaxIPsReached",)
 """Reasons for which a claim may wait for ever."""
 
@@ -41,6 +45,8 @@ def apply_pool(story: PlanRun) -> None:
         external = story.user.ask("GET", "/network/v2.0/networks?router:external=true")["networks"][0]
         made = story.user.make("/network/v2.0/floatingips", "floatingip", floating_network_id=external["id"])
         spec["preAllocatedFloatingIPs"] = [made["floating_ip_address"]]
+    if any(operation.feature == STRANGER for operation in story.plan.operations):
+        story.strangers_port = _port(story)["id"]
     story.home.server.create(OPENSTACK_FLOATING_IP_POOL, _object(POOL, spec))
     if lineage := story.truth.of(story.home, POOL):
         lineage.is_keeping = spec["reclaimPolicy"] == "Retain"
@@ -78,15 +84,68 @@ def _object(key: Key, spec: Json) -> Json:
     return {"apiVersion": key.kind.api_version, "kind": key.kind.kind, "metadata": metadata, "spec": spec}
 
 
+# -- strangers ------------------------------------------------------------------------------------------------------
+
+STRANGER: Final = "stranger"
+"""The operation of somebody else who uses a floating IP that was created or allocated for a claim."""
+
+
+def _port(story: PlanRun) -> Json:
+    """Create a port that floating IPs reach, of somebody else."""
+    user = story.user
+    external = user.ask("GET", "/network/v2.0/networks?router:external=true")["networks"][0]
+    network = user.network("strangers", "10.5.0.0/24")
+    gateway = {"network_id": external["id"]}
+    router = user.make("/network/v2.0/routers", "router", name="strangers", external_gateway_info=gateway)
+    (subnet,) = user.ask("GET", f"/network/v2.0/subnets?network_id={network['id']}")["subnets"]
+    user.ask("PUT", f"/network/v2.0/routers/{router['id']}/add_router_interface", {"subnet_id": subnet["id"]})
+    made: Json = user.make("/network/v2.0/ports", "port", network_id=network["id"])
+    return made
+
+
+def use(story: PlanRun, for_s: float) -> None:
+    """Associate the newest floating IP of the pool that no claim names with a port of somebody else, for so long."""
+    named = {address for endpoint in story.endpoints() for _, address in _answered(endpoint)}
+    bodies = story.simulation.cloud.table("network", "floatingips").values()
+    free = [body for body in bodies if not body["port_id"] and body["floating_ip_address"] not in named]
+    free = [body for body in free if _is_of_pool(story, body)]
+    if not free:
+        return
+    body = free[-1]
+    path, address = f"/network/v2.0/floatingips/{body['id']}", body["floating_ip_address"]
+
+    def leave() -> None:
+        story.strangers.pop(address, None)
+        with contextlib.suppress(ValueError):  # its user deleted it
+            story.user.ask("PUT", path, {"floatingip": {"port_id": None}})
+
+    with contextlib.suppress(ValueError):  # a quota or a fault refuses it
+        story.user.ask("PUT", path, {"floatingip": {"port_id": story.strangers_port}})
+        story.strangers[address] = story.scheduler.now_s
+        story.take_back(for_s, leave)
+
+
+def _is_of_pool(story: PlanRun, body: Json) -> bool:
+    pool = story.place.server.get(*POOL) or {"spec": {}}
+    is_prepared = body["floating_ip_address"] in pool["spec"].get("preAllocatedFloatingIPs", ())
+    resource = story.truth.resources.get(body["id"])
+    return is_prepared or (resource is not None and _is_pools(resource))
+
+
 # -- at each moment ---------------------------------------------------------------------------------------------------
 
 
 def watch(story: PlanRun, endpoint: Endpoint) -> None:
     """Check each change of a claim or an IPAddress, and each deletion of a floating IP."""
 
+    published: set[tuple[str, str]] = set()
+
     def changed(event: Any) -> None:
         if event.kind in KINDS:
             _check_unique(story, endpoint)
+            new = set(_answered(endpoint)) - published
+            published.update(new)
+            _check_unused(story, new)
 
     endpoint.server.on_change.append(changed)
     story.truth.holder_of = lambda floating_ip: _holder(endpoint, floating_ip)
@@ -98,6 +157,14 @@ def _check_unique(story: PlanRun, endpoint: Endpoint) -> None:
         if address in seen:
             story.truth.broken("address-of-two", f"claims {seen[address]} and {name} have {address}")
         seen[address] = name
+
+
+def _check_unused(story: PlanRun, published: set[tuple[str, str]]) -> None:
+    for name, address in sorted(published):
+        since_s = story.strangers.get(address)
+        if since_s is not None and story.scheduler.now_s - since_s > _SEEN_S:
+            used_s = story.scheduler.now_s - since_s
+            story.truth.broken("address-in-use", f"claim {name} got {address}, which was used for {used_s:.0f} s")
 
 
 def _answered(endpoint: Endpoint) -> Iterator[tuple[str, str]]:

@@ -184,7 +184,7 @@ def draw(seed: str, features: Mapping[str, Draw]) -> Plan:
     if any(name.startswith("secret-") for name in chosen):
         # A Secret is read again once in a sync period.
         tuning = dataclasses.replace(tuning, sync_period_s=600.0)
-    return Plan(seed, shape, tuning, tuple(operations))
+    return Plan(seed, shape, tuning, (*operations, *_strangers(shape, random.Random(f"strangers {seed}"))))
 
 
 def _shape(source: random.Random) -> Shape:
@@ -248,6 +248,25 @@ def _with_pool(shape: Shape, source: random.Random) -> Shape:
         "used_s": source.choice((0.0, 0.0, 90.0)),
     }
     return dataclasses.replace(shape, pool=pool, claims=claims)
+
+
+def _strangers(shape: Shape, source: random.Random) -> list[Operation]:
+    """Return operations of somebody else who uses floating IPs of the pool, in some seeds that have one.
+
+    In some of them the manager is killed at that moment.
+    """
+    if shape.pool is None or source.random() < 0.4:
+        return []
+    moments = (r"^POST .*/floatingips", r"^POST .*/ipaddresses")
+    return [
+        Operation(
+            "stranger",
+            on=source.choice(moments),
+            nth=source.choice((1, 1, 2)),
+            values={"for_s": source.choice((150.0, 400.0)), "down_s": source.choice((0.0, 100.0, 100.0))},
+        )
+        for _ in range(source.choice((1, 1, 2)))
+    ]
 
 
 def _with_template(shape: Shape, source: random.Random) -> Shape:

@@ -73,6 +73,9 @@ class PlanRun:
         self.history: list[str] = []
         self.left: dict[str, Json] = {}
         """What workloads left, by what it is."""
+        self.strangers: dict[str, float] = {}
+        """Since when somebody else uses floating IPs of the pool, by address."""
+        self.strangers_port = ""
         self.is_calm = False
         self.is_deleting = False
         self.is_moving = False

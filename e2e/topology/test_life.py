@@ -33,6 +33,9 @@ UNHEALTHY_S: Final = 30
 """The check applies to a machine that is being created, too, and replaces it unless the check is removed before."""
 
 
+SLACK: Final = 10
+"""Lists and writes by which two creations of the same cluster differ on a busy machine."""
+MAX_WRITES: Final = 80
 LATE_S: Final = 75.0
 """Lists that show whether a create took effect twice are sent within a minute: they count for the cluster, too."""
 
@@ -43,6 +46,8 @@ class TopologyEnvironment:
     def __init__(self, base: TakeoverEnvironment, simulator: Simulator) -> None:
         self.base, self.rig, self.simulator = base, base.rig, simulator
         self.objects = Objects(base.rig.api, NAMESPACE)
+        self.costs: dict[str, tuple[int, int]] = {}
+        """Requests to OpenStack and writes to Kubernetes of each cluster's creation."""
         self.version = base.clusterctl.variables["KUBERNETES_VERSION"]
         # clusterctl leaves out a class that the namespace has.
         self.manifests = self.generated(MANAGED, "topology")
@@ -64,7 +69,8 @@ class TopologyEnvironment:
             self.rig.apply(wanted)
             self.wait_until_running(name)
             time.sleep(LATE_S)
-        COSTS.append(f"{what}: {self._writes() - before} Kubernetes writes")
+        self.costs[name] = self.base.cloud.requests().total(), int(self._writes() - before)
+        COSTS.append(f"{what}: {self.costs[name][1]} Kubernetes writes")
 
     def _writes(self) -> int:
         return kubernetes_writes(scrape(f"http://127.0.0.1:{self.rig.ports['capo-metrics']}/metrics")).total()
@@ -146,6 +152,13 @@ def test_metadata_of_the_template_arrives_on_the_cluster_that_is_created_from_it
 
     assert found["metadata"]["labels"]["team"] == "blue"
     assert found["metadata"]["annotations"]["cost"] == "center"
+
+
+def test_a_cluster_with_a_topology_costs_about_as_much_as_one_without(topology: TopologyEnvironment) -> None:
+    requests, writes = topology.costs[MANAGED]
+
+    assert 0 < requests <= topology.costs[PLAIN][0] + SLACK
+    assert 0 < writes <= min(topology.costs[PLAIN][1] + SLACK, MAX_WRITES)
 
 
 def test_another_flavor_of_the_workers_replaces_the_workers_alone(topology: TopologyEnvironment) -> None:

@@ -27,7 +27,8 @@ def lost_from_newer(obj: Json) -> Json:
         obj["status"]["failureDomains"] = sorted(
             ({"controlPlane": False} | domain for domain in domains), key=lambda domain: str(domain["name"])
         )
-    obj.get("spec", {}).get("template", {}).pop("metadata", None)
+    if obj.get("kind") == "OpenStackClusterTemplate":
+        obj.get("spec", {}).get("template", {}).pop("metadata", None)
     _each_cluster(obj, _cluster_newer)
     _each_machine(obj, _machine_newer)
     for port in _resolved_ports(obj):

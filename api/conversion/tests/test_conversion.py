@@ -383,6 +383,17 @@ def test_the_name_of_a_flavor_comes_back_while_the_id_is_the_same(kind: str, pla
     assert seen({"id": "2"}) == place({"flavorID": "2", "sshKeyName": "new"})
 
 
+@pytest.mark.parametrize(("read", "written"), [(NEWER, OLDER), (OLDER, NEWER)])
+def test_metadata_for_machines_are_the_same_in_both_versions(read: str, written: str) -> None:
+    metadata = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
+    spec = {"template": {"metadata": metadata, "spec": {"image": {"filter": {"name": "ubuntu"}}}}}
+
+    there = conversion.convert(an("OpenStackMachineTemplate", read, spec), written)
+
+    assert there["spec"]["template"]["metadata"] == metadata
+    assert conversion.convert(there, read)["spec"]["template"]["metadata"] == metadata
+
+
 def test_metadata_for_clusters_survive_an_edit_through_v1beta1() -> None:
     metadata = {"labels": {"a": "b"}}
     spec = {"template": {"metadata": metadata, "spec": {"identityRef": IDENTITY}}}

@@ -371,6 +371,14 @@ def test_a_dry_run_of_the_topology_may_ask_for_anything(kind: str, old: Json, ne
     assert faults(old, plain, kind=kind, is_dry_run=True)
 
 
+@pytest.mark.parametrize("kind", ["OpenStackMachineTemplate", "OpenStackClusterTemplate"])
+def test_metadata_of_what_is_created_may_change(kind: str) -> None:
+    spec = MACHINE if kind == "OpenStackMachineTemplate" else {"identityRef": IDENTITY}
+    old, new = template(spec, metadata={"labels": {"a": "b"}}), template(spec, metadata={"labels": {"a": "c"}})
+
+    assert faults(old, new, kind=kind) == []
+
+
 def test_a_machine_cannot_change_in_a_dry_run_either() -> None:
     new = machine(MACHINE | {"trunk": True}, {DRY_RUN: ""})
 

@@ -9,7 +9,13 @@ import pytest
 
 from capo.engine.context import Dependencies
 from capo.engine.worker import Result
-from capo.kube.kinds import OPENSTACK_CLUSTER_IDENTITY, OPENSTACK_SERVER, SECRET, Key
+from capo.kube.kinds import (
+    OPENSTACK_CLUSTER_IDENTITY,
+    OPENSTACK_MACHINE_TEMPLATE,
+    OPENSTACK_SERVER,
+    SECRET,
+    Key,
+)
 from capo.settings import Settings
 from controllers.credentials import CredentialsCache
 from controllers.openstackclusteridentity.controller import FIRST_LOOK_S, LOOK_S, ClusterIdentityController
@@ -75,6 +81,19 @@ def test_the_objects_that_name_the_identity_are_counted(world: IdentityEnvironme
     world.reconcile()
 
     assert world.status() == {"usedBy": 2}
+
+
+def test_a_template_that_names_the_identity_is_counted_and_requeued(world: IdentityEnvironment) -> None:
+    for name, ref in (("own", REF), ("other", {**REF, "name": "another"}), ("of-its-cluster", None)):
+        spec = {"flavor": {"id": "1"}, **({"identityRef": ref} if ref else {})}
+        world.apply(OPENSTACK_MACHINE_TEMPLATE, {"metadata": {"name": name}, "spec": {"template": {"spec": spec}}})
+    world.reconcile()
+    assert world.status() == {"usedBy": 1}
+
+    world.kube.delete(OPENSTACK_CLUSTER_IDENTITY, "", NAME)
+    world.reconcile()
+
+    assert world.woken == [Key(OPENSTACK_MACHINE_TEMPLATE, "default", "own")]
 
 
 def test_the_time_since_when_the_secret_works_stays_while_it_does(world: IdentityEnvironment) -> None:

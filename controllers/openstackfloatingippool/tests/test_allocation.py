@@ -9,6 +9,7 @@ import pytest
 from capo import names
 from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
+from capo.simulator.testing import Client
 from controllers.openstackfloatingippool.ipam import in_order
 from controllers.openstackfloatingippool.tests.environment import DESCRIPTION, FINALIZER, TAG, PoolEnvironment, ref
 from environments.in_memory import NAMESPACE
@@ -187,6 +188,35 @@ def test_a_full_quota_is_told_after_one_refusal_and_existing_addresses_are_alloc
     assert stage.shown() == ("True", "Ready")
 
 
+@pytest.mark.parametrize(
+    ("status", "type_"),
+    # A network without a free address, and one whose subnets have none that a floating IP may get.
+    [(409, "IpAddressGenerationFailure"), (400, "ExternalIpAddressExhausted")],
+)
+def test_an_exhausted_network_is_named_until_it_has_an_address(stage: PoolEnvironment, status: int, type_: str) -> None:
+    spare = stage.floating_ip()
+    stage.pool()
+    body = {"NeutronError": {"type": type_, "message": "No address is left on network x.", "detail": ""}}
+    match = {"method": "POST", "path": "/v2.0/floatingips"}
+    stage.add_fault(match=match, effect={"status": status, "body": body})
+    stage.claims(2)
+    stage.settle(for_s=300)
+    shown = stage.condition(IP_ADDRESS_CLAIM, "claim-000", "Ready")
+    assert (shown["status"], shown["reason"]) == ("False", "AddressesExhausted")
+    assert "No address is left on network x" in shown["message"]
+    assert "allocation pools" in shown["message"]
+    assert stage.shown() == ("False", "OpenStackError")
+    assert stage.shown("FloatingIPsCreated") == ("False", "AddressesExhausted")
+
+    stage.member.ask("PUT", f"/network/v2.0/floatingips/{spare['id']}/tags", {"tags": [TAG]})
+    stage.settle(for_s=120)
+    assert list(stage.answers().values()) == [spare["floating_ip_address"]]
+
+    stage.clear_faults()
+    stage.settle(for_s=130)
+    assert len(stage.answers()) == 2
+
+
 def test_a_hundred_claims_at_once_cost_at_most_three_requests_each(stage: PoolEnvironment) -> None:
     stage.pool()
     stage.settle(for_s=30)
@@ -198,6 +228,23 @@ def test_a_hundred_claims_at_once_cost_at_most_three_requests_each(stage: PoolEn
     assert len(set(stage.answers().values())) == 100
     assert len(stage.requests()) <= 300
     assert len([each for each in stage.requests() if each.startswith("GET")]) <= 20
+
+
+def test_the_release_of_a_hundred_claims_at_once_costs_at_most_three_requests_each(stage: PoolEnvironment) -> None:
+    stage.pool()
+    names_ = stage.claims(100)
+    stage.settle(for_s=120)
+    assert len(stage.floating_ips()) == 100
+    stage.cloud.counter.reset()
+
+    for name in names_:
+        stage.delete(IP_ADDRESS_CLAIM, name)
+    stage.settle(for_s=300)
+
+    assert stage.floating_ips() == {}
+    # Each is read before it is deleted: somebody may use it by then.
+    assert len([each for each in stage.requests() if each.startswith("DELETE")]) == 100
+    assert len(stage.requests()) <= 220
 
 
 def test_prepared_addresses_cost_at_most_three_requests_each_too(stage: PoolEnvironment) -> None:
@@ -469,6 +516,22 @@ def test_a_network_that_is_missing_is_told_and_prepared_addresses_are_allocated(
     assert stage.answers() == {"claim-000": ip}
 
 
+def test_a_filter_that_matches_two_networks_allocates_nothing_and_names_both(stage: PoolEnvironment) -> None:
+    admin = Client(stage.simulator, "sim-admin")
+    name = admin.ask("GET", f"/network/v2.0/networks/{stage.external_id}")["network"]["name"]
+    made = admin.make("/network/v2.0/networks", "network", name=name, **{"router:external": True})
+    admin.session.close()
+    stage.pool(floatingIPNetwork={"filter": {"name": name}})
+    stage.claim("mine")
+
+    stage.settle(for_s=60)
+
+    assert stage.shown() == ("False", "UnableToFindNetwork")
+    assert made["id"] in stage.message()
+    assert stage.external_id in stage.message()
+    assert stage.floating_ips() == {}
+
+
 def test_a_network_that_is_not_external_is_refused(stage: PoolEnvironment) -> None:
     stage.pool(floatingIPNetwork={"id": stage.network()["id"]})
 
@@ -486,7 +549,41 @@ def test_claims_of_an_older_core_are_answered_in_its_version(stage: PoolEnvironm
 
     assert stage.answer("old")
     assert stage.get(IP_ADDRESS, "old")["apiVersion"] == older
-    assert "conditions" not in stage.get(IP_ADDRESS_CLAIM, "old")["status"]
+    (shown,) = stage.get(IP_ADDRESS_CLAIM, "old")["status"]["conditions"]
+    assert shown.pop("lastTransitionTime")
+    # The older definition refuses empty texts, and prunes the generation: it would be written again and again.
+    assert shown == {"type": "Ready", "status": "True", "reason": "Ready"}
+
+    stage.delete(IP_ADDRESS_CLAIM, "old")
+    stage.settle(for_s=60)
+    assert not stage.is_there(IP_ADDRESS_CLAIM, "old")
+    assert not stage.is_there(IP_ADDRESS, "old")
+    assert stage.floating_ips() == {}
+
+
+def test_a_claim_of_an_older_core_says_why_it_waits(stage: PoolEnvironment) -> None:
+    stage.pool(maxIPs=0)
+    older = "ipam.cluster.x-k8s.io/v1beta1"
+    theirs = {"type": "Checked", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    claim = {"apiVersion": older, "metadata": {"name": "old"}, "spec": {"poolRef": ref()}}
+    stage.apply(IP_ADDRESS_CLAIM, {**claim, "status": {"conditions": [theirs]}})
+    stage.settle(for_s=30)
+
+    found = stage.get(IP_ADDRESS_CLAIM, "old")["status"]["conditions"]
+    (shown,) = (each for each in found if each["type"] == "Ready")
+    assert (shown["status"], shown["severity"], shown["reason"]) == ("False", "Warning", "MaxIPsReached")
+    assert "all 0 addresses of spec.maxIPs" in shown["message"]
+    assert "observedGeneration" not in shown
+    assert theirs in found
+    stage.kube.writes.clear()
+    stage.settle(for_s=600)
+    assert [kind for _, kind, _ in stage.kube.writes if kind == IP_ADDRESS_CLAIM.kind] == []
+
+    stage.patch(KIND, "pool", {"spec": {"maxIPs": 1}})
+    stage.settle(for_s=60)
+    assert stage.answer("old")
+    assert stage.condition(IP_ADDRESS_CLAIM, "old", "Ready")["status"] == "True"
+    assert "severity" not in stage.condition(IP_ADDRESS_CLAIM, "old", "Ready")
 
 
 def test_a_claim_whose_status_was_lost_keeps_its_address_as_after_a_move(stage: PoolEnvironment) -> None:

@@ -81,6 +81,19 @@ def test_devices_are_reported_as_the_site_maps_them_w_92() -> None:
         assert "alias:fpga of the flavor is left out" in world.condition(KIND, "t", "CapacityReady")["message"]
 
 
+@pytest.mark.parametrize("is_by_id", [False, True])
+def test_an_image_is_one_of_windows_by_its_distribution_alone(world: TemplateEnvironment, *, is_by_id: bool) -> None:
+    world.image(os_distro="windows", os_type=None)
+    (image_id,) = [id_ for id_, each in world.inventory()["images"].items() if each["name"] == "tiny-image"]
+    world.place(image={"id": image_id} if is_by_id else {"filter": {"name": "tiny-image"}})
+    world.refer()
+
+    world.settle(for_s=5)
+
+    assert world.status()["nodeInfo"] == {"architecture": "amd64", "operatingSystem": "windows"}
+    assert "os_type" not in world.condition(KIND, "t", "NodeInfoReady").get("message", "")
+
+
 def test_the_image_of_orc_is_waited_for(world: TemplateEnvironment) -> None:
     world.image(os_type="windows")
     world.place(image={"imageRef": {"name": "soon"}})
@@ -95,6 +108,65 @@ def test_the_image_of_orc_is_waited_for(world: TemplateEnvironment) -> None:
     world.settle(for_s=5)
 
     assert world.status()["nodeInfo"] == {"architecture": "amd64", "operatingSystem": "windows"}
+
+
+def orc_image(image_id: str, available: str, **progressing: Any) -> dict[str, Any]:
+    """Return an Image of ORC whose id is known."""
+    shown: list[dict[str, Any]] = [{"type": "Available", "status": available}]
+    shown += [{"type": "Progressing", "status": "False", "observedGeneration": 1, **progressing}] if progressing else []
+    status = {"id": image_id, "conditions": shown}
+    return {"metadata": {"name": "soon", "generation": 1}, "status": status}
+
+
+@pytest.mark.parametrize("resyncs", [0, 5])
+def test_an_image_of_orc_whose_id_was_known_before_is_read_when_it_is_available(
+    world: TemplateEnvironment, resyncs: int
+) -> None:
+    (image_id,) = [id_ for id_, each in world.inventory()["images"].items() if each["name"] == "tiny-image"]
+    world.apply(ORC_IMAGE, orc_image(image_id, "False"))
+    world.place(image={"imageRef": {"name": "soon"}})
+    world.refer()
+    world.settle(for_s=30)
+    for _ in range(resyncs):
+        world.wake_all()
+        world.settle(for_s=600)
+    assert world.state("NodeInfoReady")[0] == "Unknown"
+
+    world.apply(ORC_IMAGE, orc_image(image_id, "True"))
+    world.settle(for_s=5)
+
+    assert world.state("NodeInfoReady")[0] == "True"
+    assert world.state("ReferencesReady")[0] == "True"
+
+
+def test_an_image_of_orc_that_failed_is_reported_at_once(world: TemplateEnvironment) -> None:
+    (image_id,) = [id_ for id_, each in world.inventory()["images"].items() if each["name"] == "tiny-image"]
+    world.apply(ORC_IMAGE, orc_image(image_id, "False"))
+    world.place(image={"imageRef": {"name": "soon"}})
+    world.refer()
+    world.settle(for_s=30)
+
+    failed = {"reason": "UnrecoverableError", "message": "no such image in the import"}
+    world.apply(ORC_IMAGE, orc_image(image_id, "False", **failed))
+    world.settle(for_s=5)
+
+    assert world.state("NodeInfoReady") == ("Unknown", "DependencyFailed")
+    assert "no such image in the import" in world.condition(KIND, "t", "NodeInfoReady")["message"]
+
+
+def test_an_image_of_orc_that_is_available_is_read_once(world: TemplateEnvironment) -> None:
+    (image_id,) = [id_ for id_, each in world.inventory()["images"].items() if each["name"] == "tiny-image"]
+    world.apply(ORC_IMAGE, orc_image(image_id, "True"))
+    world.place(image={"imageRef": {"name": "soon"}})
+    world.refer()
+    world.settle(for_s=120)
+    reads = world.reads()
+
+    for number in range(5):
+        world.patch(ORC_IMAGE, "soon", {"metadata": {"labels": {"number": str(number)}}})
+        world.settle(for_s=120)
+
+    assert world.reads() == reads
 
 
 def test_a_template_in_use_is_read_once_and_written_once_w_91(world: TemplateEnvironment) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from capo.json_types import Json
-from capo.kube.kinds import MACHINE_DEPLOYMENT
+from capo.kube.kinds import KUBEADM_CONTROL_PLANE, MACHINE_DEPLOYMENT, OPENSTACK_CLUSTER
 from controllers.openstackmachinetemplate import preflight
-from controllers.openstackmachinetemplate.tests.environment import KIND, TemplateEnvironment
+from controllers.openstackmachinetemplate.tests.environment import KIND, LABELS, TemplateEnvironment
 
 HTML = {"status": 200, "body": "<html>"}
 NOWHERE = "11111111-2222-3333-4444-555555555555"
@@ -148,6 +148,77 @@ def test_a_zone_of_the_deployment_that_nova_lacks_is_missing(world: TemplateEnvi
     world.settle()
 
     assert world.state(TYPE) == ("True", "Ready")
+
+
+OF_MACHINE: Json = {"rootVolume": {"sizeGiB": 5, "availabilityZone": {"from": "Machine"}}}
+IN_CINDER: Json = {"availabilityZoneInfo": [{"zoneName": "cinder-only", "zoneState": {"available": True}}]}
+
+
+def apart(world: TemplateEnvironment) -> None:
+    """Give Cinder another zone than Nova has."""
+    world.add_fault(
+        match={"service": "volume", "path": "*/os-availability-zone"}, effect={"status": 200, "body": IN_CINDER}
+    )
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_a_zone_of_the_deployment_that_cinder_lacks_is_missing_for_volumes(
+    world: TemplateEnvironment, *, is_root: bool
+) -> None:
+    apart(world)
+    storage = {"type": "Volume", "volume": {"availabilityZone": {"from": "Machine"}}}
+    device = {"additionalBlockDevices": [{"name": "d", "sizeGiB": 1, "storage": storage}]}
+    world.place(**(OF_MACHINE if is_root else device))
+    world.refer(domain=zone(world))
+
+    world.settle()
+
+    assert world.state(TYPE) == ("False", "ReferencesMissing")
+    assert message(world) == f"availability zone {zone(world)} of volumes: Cinder has no such zone"
+
+
+@pytest.mark.parametrize("volume", [{}, {"availabilityZone": {"name": "cinder-only"}}])
+def test_volumes_whose_zone_is_not_that_of_the_machine_need_no_zone_of_nova(
+    world: TemplateEnvironment, volume: Json
+) -> None:
+    apart(world)
+    world.place(rootVolume={"sizeGiB": 5, **volume})
+    world.refer(domain=zone(world))
+
+    world.settle()
+
+    assert world.state(TYPE) == ("True", "Ready")
+
+
+def test_volumes_of_machines_without_a_zone_need_none(world: TemplateEnvironment) -> None:
+    apart(world)
+    world.place(**OF_MACHINE)
+    world.refer()
+
+    world.settle()
+
+    assert world.state(TYPE) == ("True", "Ready")
+
+
+def test_a_failure_domain_of_a_control_plane_that_cinder_lacks_is_missing_for_volumes(
+    world: TemplateEnvironment,
+) -> None:
+    apart(world)
+    domains = [{"name": "cinder-only", "controlPlane": True}, {"name": "of-workers"}]
+    world.patch(OPENSTACK_CLUSTER, "c", {"status": {"failureDomains": domains}})
+    world.place(**OF_MACHINE)
+    ref = {"apiGroup": KIND.group, "kind": KIND.kind, "name": "t"}
+    spec = {"machineTemplate": {"spec": {"infrastructureRef": ref}}}
+    world.apply(KUBEADM_CONTROL_PLANE, {"metadata": {"name": "cp", "labels": LABELS}, "spec": spec})
+    world.settle()
+    assert world.state(TYPE) == ("True", "Ready")
+
+    domains.append({"name": "az9", "controlPlane": True})
+    world.patch(OPENSTACK_CLUSTER, "c", {"status": {"failureDomains": domains}})
+    world.settle(for_s=10)
+
+    assert world.state(TYPE) == ("False", "ReferencesMissing")
+    assert message(world) == "availability zone az9 of volumes: Cinder has no such zone"
 
 
 def test_everything_that_is_missing_is_told_at_once(world: TemplateEnvironment) -> None:
