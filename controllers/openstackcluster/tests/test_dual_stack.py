@@ -64,13 +64,14 @@ def existing(world: ClusterEnvironment, *, first: int = 4) -> tuple[dict[str, An
     return {"network": {"id": network["id"]}, "subnets": [{"id": each["id"]} for each in ordered]}, by_version
 
 
-def join(world: ClusterEnvironment, name: str = "one") -> None:
-    """Create a control plane machine and wait until it is there."""
+def join(world: ClusterEnvironment, name: str = "one", **spec: Any) -> None:
+    """Create a control plane machine with this spec and wait until it is there."""
     world.patch(CLUSTER, CLUSTER_NAME, {"status": {"initialization": {"infrastructureProvisioned": True}}})
     world.apply(SECRET, objects.bootstrap())
     world.apply(MACHINE, objects.machine(name, CLUSTER_NAME, is_control_plane=True))
     owner = world.get(MACHINE, name)
-    world.apply(OPENSTACK_MACHINE, objects.openstack_machine(name, CLUSTER_NAME, is_control_plane=True, owner=owner))
+    made = objects.openstack_machine(name, CLUSTER_NAME, is_control_plane=True, owner=owner, **spec)
+    world.apply(OPENSTACK_MACHINE, made)
     world.settle(for_s=120)
 
 
@@ -518,6 +519,59 @@ def test_machine_on_an_existing_network_has_both_addresses(
     member = fleet.one("members")
     assert versions([member["address"]]) == [first]
     assert member["subnet_id"] == by_version[first]["id"]
+
+
+def served(world: ClusterEnvironment) -> dict[int, list[str]]:
+    """Return by IP version the members to which OVN connects: a virtual IP leads to those of its own version alone."""
+    members = world.created().get("members", {}).values()
+    balancer = world.one("loadbalancers")
+    vips = [balancer["vip_address"], *(each["ip_address"] for each in balancer["additional_vips"])]
+    found = [each["address"] for each in members]
+    return {version: sorted(each for each in found if versions([each]) == [version]) for version in versions(vips)}
+
+
+@pytest.mark.parametrize("families", [["IPv4", "IPv6"], ["IPv6", "IPv4"]], ids=["IPv4 first", "IPv6 first"])
+def test_each_vip_of_ovn_leads_to_the_machines(fleet: ClusterEnvironment, families: list[str]) -> None:
+    fleet.use_ovn()
+    wanted = {"managedLoadBalancer": {"enabled": True, "additionalPorts": [9345]}, "enableFloatingIP": True}
+    fleet.up(**DUAL, **GROUPS, apiServer=wanted, apiServerIPFamilies=families, for_s=120)
+    join(fleet)
+    join(fleet, "two")
+
+    own = {
+        version: sorted(a for name in ("one", "two") for a in addresses(fleet, name) if versions([a]) == [version])
+        for version in (4, 6)
+    }
+    assert fleet.is_ready(), fleet.message("Ready")
+    assert served(fleet) == {version: sorted([*own[version], *own[version]]) for version in (4, 6)}  # in both pools
+    by_subnet = {member["address"]: member["subnet_id"] for member in fleet.created()["members"].values()}
+    assert {address: subnet(fleet, versions([address])[0])["id"] for address in by_subnet} == by_subnet
+
+    for name in ("one", "two"):
+        fleet.delete(OPENSTACK_MACHINE, name)
+    fleet.settle(for_s=300)
+    assert "members" not in fleet.created()
+    assert not fleet.exists(OPENSTACK_MACHINE, "one")
+
+
+def test_amphora_has_one_member_for_each_machine(fleet: ClusterEnvironment) -> None:
+    fleet.up(**TWO_VIPS, **GROUPS, for_s=120)
+    join(fleet)
+
+    assert versions([fleet.one("members")["address"]]) == [4]
+
+
+def test_vip_of_ovn_that_leads_nowhere_is_shown_on_the_machine(fleet: ClusterEnvironment) -> None:
+    fleet.use_ovn()
+    stateful = {"cidr": V6, "ipv6AddressMode": "dhcpv6-stateful", "ipv6RAMode": "dhcpv6-stateful"}
+    fleet.up(**{**TWO_VIPS, "additionalManagedSubnet": stateful}, **GROUPS, for_s=120)
+    only = {"network": {"id": fleet.one("networks")["id"]}, "fixedIPs": [{"subnet": {"id": subnet(fleet, 4)["id"]}}]}
+    join(fleet, ports=[only])
+
+    assert versions([fleet.one("members")["address"]]) == [4]
+    shown = fleet.condition(OPENSTACK_MACHINE, "one", "APIServerIngressReady")
+    assert shown["status"] == "True"
+    assert "no address of IPv6" in shown["message"]
 
 
 def test_member_at_the_other_address_of_its_machine_stays(fleet: ClusterEnvironment) -> None:
