@@ -19,6 +19,7 @@ from controllers.openstackcluster.tests.given import NETWORK_PATH
 from controllers.openstackcluster.tests.test_idle import given_network
 
 RESTRICTED: dict[str, Any] = {"managedSecurityGroups": {"allowAllOutboundTraffic": False}}
+SECOND_SUBNET: dict[str, Any] = {"additionalManagedSubnet": {"cidr": "fd00:6::/64"}}
 OPEN = {("IPv4", None, None, None, None), ("IPv6", None, None, None, None)}
 SUFFIXES = ("controlplane", "worker", "bastion")
 
@@ -80,6 +81,23 @@ def test_all_ports_of_the_load_balancer_are_reached(world: ClusterEnvironment) -
     world.up(**MANAGED, apiServer=balancer, **RESTRICTED)
 
     assert api(*addresses(world), ports=(443, 8132)) <= egress(world, "worker")
+
+
+@pytest.mark.parametrize("families", [["IPv4", "IPv6"], ["IPv6", "IPv4"]], ids=["IPv4 first", "IPv6 first"])
+def test_both_virtual_ips_are_reached(world: ClusterEnvironment, families: list[str]) -> None:
+    world.up(**MANAGED, **SECOND_SUBNET, **BALANCER, **RESTRICTED, apiServerIPFamilies=families, for_s=120)
+    shown = world.status()["apiServerManagedLoadBalancer"]
+    vips = [shown["internalIP"], *shown["additionalInternalIPs"]]
+    assert len(vips) == 2
+    wanted = {f"{each}/128" if ":" in each else f"{each}/32" for each in vips}
+
+    assert wanted <= {rule[3] for rule in egress(world, "worker") if rule[2] == 6443}
+
+    world.add_fault(match={"service": "load-balancer"}, effect={"status": 503})
+    world.start()
+    world.settle(for_s=1300)
+
+    assert wanted <= {rule[3] for rule in egress(world, "worker") if rule[2] == 6443}
 
 
 def test_a_cluster_with_everything_open_has_the_rules_that_neutron_gave(world: ClusterEnvironment) -> None:
