@@ -109,7 +109,7 @@ def of_rules(
     full = security_group.rule_difference(wanted, found)
     if policy is not Policy.REPAIR:
         applied = {each.id: each.rules for each in scope.cluster.status.applied_rules}
-        merged = security_group.merge(wanted, found, applied.get(group_id))
+        merged = security_group.merge(wanted, body, applied.get(group_id))
         text = _of_group(group_id, _rules(merged.removed), _rules(merged.added))
         return merged.edits, text if policy is Policy.REPORT and (merged.removed or merged.added) else ""
     if not (full.missing or full.surplus_ids):
