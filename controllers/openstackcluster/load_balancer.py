@@ -42,6 +42,7 @@ from controllers.openstackcluster import (
     load_balancer_rebuild,
     load_balancer_spec,
     status,
+    vip_addresses,
     vip_ports,
 )
 from controllers.openstackcluster.allowed_cidrs import Allowed
@@ -144,6 +145,7 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
     if isinstance(vip_address, Wait):
         return vip_address
     version = load_balancer_spec.ip_version(vip_address or (vip_subnet.cidr if vip_subnet else None))
+    vip_address = vip_addresses.choosable(scope, vip_address, network_id=vip_network.id)
     more = subnets[1 : len(scope.cluster.spec.api_server_ip_families)]
     versions = (version, *(load_balancer_spec.ip_version(each.cidr) for each in more))
     cidrs = _allowed(scope, spec, versions).cidrs
@@ -155,7 +157,7 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
         vip_subnet_id=vip_subnet.id if vip_subnet else None,
         listeners=() if _would_be_refused(scope, provider) else tuple(_listeners(scope, spec, provider, cidrs)),
         vip_address=vip_address,
-        additional_vip_subnet_ids=tuple(each.id for each in more),
+        additional_vips=vip_addresses.additional(scope, more, network_id=vip_network.id),
         provider=provider,
         flavor_id=_offered_flavor(scope, spec.flavor),
         availability_zone=spec.availability_zone,
@@ -247,7 +249,7 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Body:
     try:
         return _create_supported(scope, wanted)
     except UnsupportedByCloudError as error:
-        if wanted.additional_vip_subnet_ids:
+        if wanted.additional_vips:
             scope.refusals.note(_second_vip_key(scope), wanted=error.message, now_s=scope.context.started_s)
         raise
 
