@@ -11,7 +11,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET
+from api import validation
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET
 from capo.openstack import load_balancer, lookup_threads
 from controllers.openstackcluster.tests.environment import (
     BALANCER,
@@ -232,6 +233,38 @@ def test_subnet_stays_in_use_when_its_field_is_pruned(world: ClusterEnvironment)
 
     assert world.created() == before
     assert len(world.status()["network"]["subnets"]) == 2
+
+
+def test_fields_that_were_pruned_can_be_applied_again(world: ClusterEnvironment) -> None:
+    spec = {**DUAL, **BALANCER, "apiServerIPFamilies": ["IPv4", "IPv6"]}
+    world.up(**spec, for_s=120)
+    before = world.created()
+    # The other definitions prune the fields of spec and status alike.
+    world.change(additionalManagedSubnet=None, apiServerIPFamilies=None)
+    pruned = {"apiServerManagedLoadBalancer": {"additionalInternalIPs": None}, "resources": None}
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": pruned})
+    world.start()
+    world.settle(for_s=120)
+
+    old = world.osc()
+    again = {**old, "spec": {**old["spec"], **spec}}
+    assert validation.faults_of_update("OpenStackCluster", old, again, is_dry_run=False) == []
+    world.change(**spec)
+    world.settle(for_s=120)
+
+    assert world.is_ready(), world.message("Ready")
+    assert world.created() == before
+
+
+def test_modes_that_the_subnet_does_not_have_are_named(world: ClusterEnvironment) -> None:
+    world.up(managedSubnets=[{"cidr": V6}])
+
+    world.change(**ONLY_V6)
+    world.settle(for_s=60)
+
+    id_ = subnet(world, 6)["id"]
+    assert f"ipv6AddressMode of subnet {id_} stays unset, the spec has slaac" in world.message("NetworkReady")
+    assert world.shown("NetworkReady") == ("True", "Ready")
 
 
 def test_second_subnet_takes_two_requests(world: ClusterEnvironment) -> None:
