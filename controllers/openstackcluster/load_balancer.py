@@ -78,6 +78,7 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
             (LOAD_BALANCER,),
             lambda: {LOAD_BALANCER: _create(scope, wanted)},
             needs=lambda: needs,
+            is_doubtful=_has_failed(scope),  # Octavia passes on no quota of Neutron
         )
     listeners.record(scope, found)
     scope.found.load_balancer = found
@@ -91,10 +92,14 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
 
 def _remove_left_behind(scope: ClusterScope) -> None:
     """Before another attempt, delete the VIP ports that Octavia left behind when it refused earlier ones."""
-    shown = conditions.find((scope.context.obj.get("status") or {}).get("conditions") or (), CONDITION)
-    was_refused = shown is not None and shown["status"] == "False" and shown["reason"] != BUILDING
-    if was_refused and scope.found.vip_network:
+    if _has_failed(scope) and scope.found.vip_network:
         vip_ports.delete_in(scope, scope.found.vip_network[0].id)
+
+
+def _has_failed(scope: ClusterScope) -> bool:
+    """Return whether the condition shows a failed attempt."""
+    shown = conditions.find((scope.context.obj.get("status") or {}).get("conditions") or (), CONDITION)
+    return shown is not None and shown["status"] == "False" and shown["reason"] != BUILDING
 
 
 def _await(scope: ClusterScope, found: Body, message: str) -> Wait:
