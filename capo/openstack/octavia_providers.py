@@ -59,6 +59,11 @@ _TABLE: Final = {
 _FULL: Final = Provider()
 
 
+def known() -> frozenset[str]:
+    """Return the providers in the table."""
+    return frozenset(_TABLE)
+
+
 def of(name: str | None) -> Provider:
     """Return what a provider can do.
 
