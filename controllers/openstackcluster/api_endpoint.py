@@ -119,9 +119,9 @@ def _record_floating_ip(scope: ClusterScope) -> None:
         scope.context.ledger.drop(API_FLOATING_IP)  # proven never to have been created, and no longer wanted
 
 
-def _at(scope: ClusterScope, host: str) -> Outcome:
+def _at(scope: ClusterScope, host: str, message: str = "") -> Outcome:
     scope.found.endpoint = endpoint_policy.completed(scope.cluster.spec, host)
-    return Done()
+    return Done(message)
 
 
 def _of_load_balancer(scope: ClusterScope) -> Outcome:
@@ -196,7 +196,7 @@ def _of_floating_ip(scope: ClusterScope, wish: FloatingIPRequest) -> Outcome:
     if isinstance(found, Create):
         return found
     scope.found.floating_ip = FloatingIP(found).address
-    return _at(scope, FloatingIP(found).address)
+    return _at(scope, FloatingIP(found).address, floating_ips.changes(scope))
 
 
 def _is_in_place(scope: ClusterScope, wish: FloatingIPRequest) -> bool:
