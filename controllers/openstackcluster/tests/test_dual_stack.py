@@ -293,7 +293,7 @@ def test_settled_dual_stack_cluster_writes_nothing_and_asks_little(world: Cluste
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(1, 14))
+@pytest.mark.parametrize("number", range(1, 13))
 def test_manager_that_dies_before_a_write_leaves_one_of_each(world: ClusterEnvironment, number: int) -> None:
     world.place(**{**FULL, **DUAL})
     with killed_at_write(world, number):
