@@ -267,6 +267,32 @@ def test_modes_that_the_subnet_does_not_have_are_named(world: ClusterEnvironment
     assert world.shown("NetworkReady") == ("True", "Ready")
 
 
+@pytest.mark.parametrize(
+    ("spec", "is_named"),
+    [
+        pytest.param(ONLY_V6, True, id="IPv6 alone"),
+        pytest.param(DUAL, True, id="IPv6 beside IPv4"),
+        pytest.param(DUAL_V6_FIRST, True, id="IPv6 first"),
+        pytest.param(MANAGED, False, id="IPv4"),
+        pytest.param({"managedSubnets": [{"cidr": V6}]}, False, id="no advertisements wanted"),
+    ],
+)
+@pytest.mark.parametrize("is_hidden", [True, False], ids=["none visible", "disabled"])
+def test_prefix_that_no_router_advertises_is_named(
+    world: ClusterEnvironment, spec: dict[str, Any], is_named: bool, is_hidden: bool
+) -> None:
+    if is_hidden:
+        world.show_external(is_visible=False)
+    network = {} if is_hidden else {"enableExternalNetwork": False}
+    api = {"enableFloatingIP": False, "managedLoadBalancer": {"enabled": True}}
+
+    world.up(**spec, **network, apiServer=api)
+
+    assert world.shown("RouterReady") == ("True", "Ready")
+    assert "no external network: the cluster has no router" in world.message("RouterReady")
+    assert ("nothing advertises the prefix of IPv6" in world.message("RouterReady")) == is_named
+
+
 def test_second_subnet_takes_two_requests(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     single = len(world.requests())
