@@ -70,6 +70,7 @@ def monitor(port: int) -> str:
 # -- of a machine -----------------------------------------------------------------------------------------------------
 
 _MEMBER: Final = "member-"
+_ADDITIONAL: Final = "-2"
 
 
 def member(port: int) -> str:
@@ -77,9 +78,19 @@ def member(port: int) -> str:
     return f"{_MEMBER}{port}"
 
 
+def additional_member(port: int) -> str:
+    """Return the role of the machine's member of the other IP version, for the second virtual IP."""
+    return f"{_MEMBER}{port}{_ADDITIONAL}"
+
+
+def members(port: int) -> tuple[str, str]:
+    """Return the roles that members of a machine have in the pool of an API port."""
+    return member(port), additional_member(port)
+
+
 def port_of_member(role: str) -> int:
     """Return the API port of a member's role."""
-    return int(role.removeprefix(_MEMBER))
+    return int(role.removeprefix(_MEMBER).removesuffix(_ADDITIONAL))
 
 
 # -- of a server ------------------------------------------------------------------------------------------------------

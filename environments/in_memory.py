@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import collections
-import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -262,8 +261,12 @@ class InMemoryEnvironment:
 
 
 @contextmanager
-def killed_at_write(stage: InMemoryEnvironment, number: int) -> Iterator[None]:
-    """Kill the manager at its n-th write to Kubernetes; the block may end early."""
+def killed_at_write(stage: InMemoryEnvironment, number: int, *, is_certain: bool = True) -> Iterator[None]:
+    """Kill the manager at its n-th write to Kubernetes; the block may end early.
+
+    Args:
+        is_certain: fail if the block makes fewer writes: a test that kills nothing proves nothing.
+    """
     count = 0
 
     def is_time() -> bool:
@@ -271,7 +274,7 @@ def killed_at_write(stage: InMemoryEnvironment, number: int) -> Iterator[None]:
         count += 1
         return count == number
 
-    with killed_when(stage, is_time):
+    with killed_when(stage, is_time, is_certain=is_certain):
         yield
 
 
@@ -280,8 +283,12 @@ class Killed(BaseException):
 
 
 @contextmanager
-def killed_when(stage: InMemoryEnvironment, is_time: Callable[[], bool]) -> Iterator[None]:
-    """Kill the manager at its first write to Kubernetes while a condition holds; the block may end early."""
+def killed_when(stage: InMemoryEnvironment, is_time: Callable[[], bool], *, is_certain: bool = True) -> Iterator[None]:
+    """Kill the manager at its first write to Kubernetes while a condition holds; the block may end early.
+
+    Args:
+        is_certain: fail if there is no such write in the block.
+    """
 
     def die(*_: object) -> None:
         if is_time():
@@ -291,14 +298,20 @@ def killed_when(stage: InMemoryEnvironment, is_time: Callable[[], bool]) -> Iter
     try:
         yield
     except Killed:
-        pass
+        return
     finally:
         stage.kube.before_write = None
+    if is_certain:
+        raise AssertionError("the manager was not killed: there were too few writes")
 
 
 @contextmanager
 def killed_before_create(number: int) -> Iterator[None]:
-    """Kill the manager before it sends its n-th create, whose intent is stored; the block may end early."""
+    """Kill the manager before it sends its n-th create, whose intent is stored; the block may end early.
+
+    Raises:
+        AssertionError: the block has fewer creates.
+    """
     count = 0
     call = CreateProtocol._call
 
@@ -309,5 +322,9 @@ def killed_before_create(number: int) -> Iterator[None]:
             raise Killed
         return call(protocol, create)
 
-    with mock.patch.object(CreateProtocol, "_call", counted), contextlib.suppress(Killed):
-        yield
+    with mock.patch.object(CreateProtocol, "_call", counted):
+        try:
+            yield
+        except Killed:
+            return
+    raise AssertionError("the manager was not killed: there were too few creates")

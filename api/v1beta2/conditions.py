@@ -295,6 +295,8 @@ class Reason(StrEnum):
     IP_ADDRESS_DELETED = "IPAddressDeleted"
     """Ours: the IPAddress of an answered IPAddressClaim was deleted. Next step: delete the claim, so that it is made
     again."""
+    LEFTOVERS_FOUND = "LeftoversFound"
+    """Ours: workloads of the cluster that is being deleted left the named resources; volumes may wait for a review."""
     DELETION_BLOCKED = "DeletionBlocked"
     """Ours: a resource that is not ours blocks a deletion; the message names it."""
     UNSUPPORTED_FIELD = "UnsupportedField"

@@ -23,10 +23,12 @@ FREE: Final = (
     "identityRef",
 )
 """May change at any time; a rule of the schema protects the region of a reference."""
+_MODES: Final = ("ipv6AddressMode", "ipv6RAMode")
 FIXED: Final = "it is immutable once the cluster is created"
 ADVICE: Final = (
     ("managedSubnets", "of a managed subnet, dnsNameservers alone may change"),
     ("additionalManagedSubnet", "it exists from the creation of the cluster on; dnsNameservers alone may change"),
+    ("apiServerIPFamilies", "it may be set only to the families that the load balancer has in status"),
     ("managedSecurityGroups", "the groups cannot be given up, but their rules may change"),
     ("controlPlaneEndpoint", "an endpoint that is set is immutable"),
     ("apiServer.port", "it can be set once, while it is not set and enableFloatingIP is false"),
@@ -74,19 +76,56 @@ def _advice(path: str) -> str:
     )
 
 
-def _managed_subnets(old: Json, new: Json, _status: Json) -> list[Json] | None:
-    """Permit changes of DNS servers, subnet by subnet."""
+def _managed_subnets(old: Json, new: Json, status: Json) -> list[Json] | None:
+    """Permit changes of DNS servers, subnet by subnet, and modes that other definitions pruned."""
     by_cidr = {subnet.get("cidr"): subnet for subnet in new.get("managedSubnets") or ()}
     subnets = old.get("managedSubnets")
     if subnets is None:
         return None
-    return [taken(subnet, by_cidr.get(subnet.get("cidr"), subnet), "dnsNameservers") for subnet in subnets]
+    known = {subnet.get("cidr") for subnet in _subnets_in(status)}
+    return [_managed_subnet(subnet, by_cidr.get(subnet.get("cidr"), subnet), known) for subnet in subnets]
 
 
-def _additional_subnet(old: Json, new: Json, _status: Json) -> Json | None:
-    """Permit changes of DNS servers."""
+def _managed_subnet(old: Json, new: Json, known: set[Any]) -> Json:
+    """Permit changes of DNS servers, and adding modes to a subnet of IPv6 that exists.
+
+    Args:
+        known: the CIDRs of the subnets that exist.
+    """
+    cidr = old.get("cidr")
+    is_pruned = cidr in known and ":" in str(cidr) and not any(map(old.get, _MODES))
+    return taken(old, new, "dnsNameservers", *(_MODES if is_pruned else ()))
+
+
+def _additional_subnet(old: Json, new: Json, status: Json) -> Json | None:
+    """Permit changes of DNS servers, and to add the subnet again that other definitions pruned: it exists."""
     before, after = old.get("additionalManagedSubnet"), new.get("additionalManagedSubnet")
-    return taken(before, after, "dnsNameservers") if before and after else before
+    if before and after:
+        return taken(before, after, "dnsNameservers")
+    if after and old.get("managedSubnets") and _is_second_subnet(after, old["managedSubnets"][0], status):
+        return dict(after)
+    return before
+
+
+def _is_second_subnet(wanted: Json, first: Json, status: Json) -> bool:
+    """Return whether the status shows this subnet beside the first one; of a subnet pool, any of the other family."""
+    others = [str(subnet.get("cidr")) for subnet in _subnets_in(status) if subnet.get("cidr") != first.get("cidr")]
+    if wanted.get("cidr"):
+        return wanted["cidr"] in others
+    return any((":" in cidr) != (":" in str(first.get("cidr"))) for cidr in others)
+
+
+def _subnets_in(status: Json) -> list[Json]:
+    return inside(status, "network").get("subnets") or []
+
+
+def _ip_families(old: Json, new: Json, status: Json) -> list[str] | None:
+    """Permit to add the families again that other definitions pruned: those that the load balancer has."""
+    before, after = old.get("apiServerIPFamilies"), new.get("apiServerIPFamilies")
+    balancer = inside(status, "apiServerManagedLoadBalancer")
+    addresses = [balancer.get("internalIP"), *(balancer.get("additionalInternalIPs") or ())]
+    has = ["IPv6" if ":" in str(address) else "IPv4" for address in addresses if address]
+    return after if not before and after == has else before
 
 
 def _security_groups(old: Json, new: Json, _status: Json) -> Json | None:
@@ -116,7 +155,7 @@ def _network(old: Json, new: Json, status: Json) -> Json | None:
 def _subnets(old: Json, new: Json, status: Json) -> list[Json] | None:
     """Permit replacing filters by the ids that they resolved to."""
     before, after = old.get("subnets"), new.get("subnets")
-    found = inside(status, "network").get("subnets") or []
+    found = _subnets_in(status)
     if not (before and after and found and len(before) == len(after) and old.get("network") and new.get("network")):
         return before
     known = {(str(subnet.get("name")), str(subnet.get("id"))) for subnet in found}
@@ -160,6 +199,7 @@ def _api_server(old: Json, new: Json, status: Json) -> Json | None:
 _RULES: Final[dict[str, Callable[[Json, Json, Json], Any]]] = {
     "managedSubnets": _managed_subnets,
     "additionalManagedSubnet": _additional_subnet,
+    "apiServerIPFamilies": _ip_families,
     "managedSecurityGroups": _security_groups,
     "controlPlaneEndpoint": _endpoint,
     "network": _network,

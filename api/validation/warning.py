@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from api import server_build_timeout
@@ -12,6 +12,8 @@ from api.validation.difference import MORE_WARNINGS, MOST, inside, shown
 from capo.json_types import Json
 
 Warnings = Iterator[str]
+ONE_VIP: Final = ("f5", "F5Networks", "a10")
+"""Providers of Octavia that give a load balancer one virtual IP; a test compares them with what controllers know."""
 
 
 def spec_warnings(kind: str, spec: Any) -> list[str]:
@@ -38,8 +40,10 @@ def _first(found: Warnings) -> list[str]:
 
 def _cluster(spec: Json, path: str) -> Warnings:
     yield from _network(spec, path)
-    yield from _endpoint(inside(spec, "apiServer"), f"{path}.apiServer")
+    yield from _endpoint(spec, path)
+    yield from _families(spec, path)
     yield from _subnets(spec, path)
+    yield from _leftovers(spec, path)
     yield from _security_groups(inside(spec, "managedSecurityGroups"), f"{path}.managedSecurityGroups")
     yield from _bastion(spec, path)
     if spec.get("controlPlaneOmitAvailabilityZone") and spec.get("controlPlaneAvailabilityZones"):
@@ -67,24 +71,50 @@ def _network(spec: Json, path: str) -> Warnings:
             yield _idle(f"{path}.{name}", "enableExternalNetwork is false")
 
 
-def _endpoint(api: Json, path: str) -> Warnings:
-    balancer, is_balanced = inside(api, "managedLoadBalancer"), "managedLoadBalancer" in api
-    is_balanced = is_balanced and balancer.get("enabled") is not False
+def _is_balanced(api: Json) -> bool:
+    return "managedLoadBalancer" in api and inside(api, "managedLoadBalancer").get("enabled") is not False
+
+
+def _endpoint(spec: Json, cluster_path: str) -> Warnings:
+    api, path = inside(spec, "apiServer"), f"{cluster_path}.apiServer"
     if api.get("enableFloatingIP") is False:
         if api.get("floatingIP"):
             yield _idle(f"{path}.floatingIP", "enableFloatingIP is false")
-    elif api.get("fixedIP") and not is_balanced:
+    elif api.get("fixedIP") and not _is_balanced(api):
         yield _idle(f"{path}.fixedIP", "the endpoint has a floating IP and no load balancer")
-    yield from _balancer(balancer, f"{path}.managedLoadBalancer")
+    families = spec.get("apiServerIPFamilies") or ()
+    yield from _balancer(inside(api, "managedLoadBalancer"), f"{path}.managedLoadBalancer", families)
 
 
-def _balancer(spec: Json, path: str) -> Warnings:
+def _families(spec: Json, path: str) -> Warnings:
+    api, families = inside(spec, "apiServer"), spec.get("apiServerIPFamilies") or ()
+    if families and not _is_balanced(api):
+        yield _idle(f"{path}.apiServerIPFamilies", "there is no managed load balancer")
+    provider = inside(api, "managedLoadBalancer").get("provider")
+    if len(families) > 1 and provider in ONE_VIP:
+        yield f"{path}.apiServerIPFamilies: the provider {provider} has one virtual IP: no load balancer is created"
+
+
+def _leftovers(spec: Json, path: str) -> Warnings:
+    is_existing = any(spec.get(name) for name in ("network", "subnets")) and not spec.get("managedSubnets")
+    if is_existing and inside(spec, "workloadLeftovers").get("policy") == "Delete":
+        why = "load balancers are deleted only on a network that the provider creates"
+        yield _idle(f"{path}.workloadLeftovers.policy", why)
+
+
+def _balancer(spec: Json, path: str, families: Sequence[str]) -> Warnings:
+    """Warn about a load balancer.
+
+    Args:
+        families: IP versions of its virtual IPs; one, that of the first subnet, if there are none.
+    """
     if spec.get("enabled") is False:
         for name in sorted(filter(spec.get, spec)):
             yield _idle(f"{path}.{name}", "enabled is false")
         return
-    if len(spec.get("subnets") or ()) > 1:
-        yield f"{path}.subnets: only the first entry is used"
+    if len(spec.get("subnets") or ()) > max(1, len(families)):
+        each = " of each IP version in apiServerIPFamilies" if families else ""
+        yield f"{path}.subnets: only the first entry{each} is used"
     cidrs = spec.get("allowedCIDRs") or ()
     if spec.get("provider") == "ovn" and cidrs:
         yield f"{path}.allowedCIDRs: the provider ovn cannot enforce them: no load balancer is created"
@@ -92,19 +122,23 @@ def _balancer(spec: Json, path: str) -> Warnings:
         yield f"{path}.{name}: the provider ovn has none: no load balancer is created"
     for index, cidr in enumerate(cidrs):
         yield from _network_address(cidr, f"{path}.allowedCIDRs[{index}]")
-    if len({":" in str(cidr) for cidr in cidrs}) > 1:
+    if len({":" in str(cidr) for cidr in cidrs}) > max(1, len(families)):
         yield f"{path}.allowedCIDRs: only those of the IP version of the load balancer's address are used"
 
 
 def _subnets(spec: Json, path: str) -> Warnings:
     for index, subnet in enumerate(spec.get("managedSubnets") or ()):
-        place = f"{path}.managedSubnets[{index}]"
-        yield from _network_address(subnet.get("cidr"), f"{place}.cidr")
-        for number, server in enumerate(subnet.get("dnsNameservers") or ()):
-            yield from _address(server, f"{place}.dnsNameservers[{number}]")
-        for number, pool in enumerate(subnet.get("allocationPools") or ()):
-            for end in ("start", "end"):
-                yield from _address(pool.get(end), f"{place}.allocationPools[{number}].{end}")
+        yield from _subnet(subnet, f"{path}.managedSubnets[{index}]")
+    yield from _subnet(inside(spec, "additionalManagedSubnet"), f"{path}.additionalManagedSubnet")
+
+
+def _subnet(subnet: Json, place: str) -> Warnings:
+    yield from _network_address(subnet.get("cidr"), f"{place}.cidr")
+    for number, server in enumerate(subnet.get("dnsNameservers") or ()):
+        yield from _address(server, f"{place}.dnsNameservers[{number}]")
+    for number, pool in enumerate(subnet.get("allocationPools") or ()):
+        for end in ("start", "end"):
+            yield from _address(pool.get(end), f"{place}.allocationPools[{number}].{end}")
 
 
 def _security_groups(spec: Json, path: str) -> Warnings:

@@ -27,6 +27,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--clouds", type=Path, required=True, help="clouds.yaml with the credentials of the workloads")
     parser.add_argument("--cloud", help="entry of clouds.yaml (default: that of spec.identityRef)")
     parser.add_argument("--ca-file", help="path of the certificates to trust, in the pods of both programs")
+    parser.add_argument(
+        "--lb-provider", help="Octavia's provider for Services (default: that of spec.apiServer.managedLoadBalancer)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -43,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         reference = cluster.spec.identity_ref
         entry = arguments.cloud or reference.cloud_name
         credentials = identity.parse(arguments.clouds.read_bytes(), entry, region=reference.region or None)
-        printed = cloud_conf.render(credentials, cluster, ca_file=arguments.ca_file)
+        printed = cloud_conf.render(credentials, cluster, ca_file=arguments.ca_file, provider=arguments.lb_provider)
     except (CapoError, OSError, ValueError) as error:
         print(f"capo cloud-conf: {error}", file=sys.stderr)
         return 1

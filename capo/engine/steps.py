@@ -61,6 +61,7 @@ class Create:
         next: kind and role of what later creates of the same reconcile will be for, if nothing holds them up: their
             intents are stored in the same write.
         needs: returns what the project's quotas must have room for, by service and resource; None: the resources alone.
+        is_doubtful: an earlier attempt failed in a way that may be a quota which nothing names: its room is looked up.
         note_hold: called with reason and message when it has to wait for a quota.
     """
 
@@ -70,6 +71,7 @@ class Create:
     sent: Set[str] | None = None
     next: tuple[tuple[str, str], ...] = ()
     needs: Callable[[], Mapping[str, Mapping[str, int]]] | None = None
+    is_doubtful: bool = False
     note_hold: Callable[[str, str], None] = lambda _reason, _message: None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from api.v1beta2 import OpenStackCluster
 from capo.errors import InvalidSpecError
+from capo.openstack import octavia_providers
 from capo.openstack.identity import Credentials
 
 _GLOBAL: Final = {
@@ -33,17 +34,21 @@ _GLOBAL: Final = {
 """Field of ``auth`` in clouds.yaml: key in cloud.conf."""
 
 
-def render(credentials: Credentials, cluster: OpenStackCluster, *, ca_file: str | None = None) -> str:
+def render(
+    credentials: Credentials, cluster: OpenStackCluster, *, ca_file: str | None = None, provider: str | None = None
+) -> str:
     """Return the file.
 
     Args:
         cluster: with a status: its subnet gets the VIPs of Services, its external network their floating IPs.
         ca_file: path of the certificates to trust, in the pods of both programs.
+        provider: of Octavia; None for the one that the cluster names.
 
     Raises:
         InvalidSpecError: the cluster has no network yet, or a value cannot be written.
     """
-    return f"{_section('Global', _global(credentials, ca_file))}\n{_section('LoadBalancer', _load_balancer(cluster))}"
+    balancers = {**_load_balancer(cluster), **_provider(provider or _provider_of(cluster))}
+    return f"{_section('Global', _global(credentials, ca_file))}\n{_section('LoadBalancer', balancers)}"
 
 
 def _global(credentials: Credentials, ca_file: str | None) -> dict[str, str]:
@@ -69,6 +74,19 @@ def _load_balancer(cluster: OpenStackCluster) -> dict[str, str]:
     # Without it, our security groups keep load balancers away from the ports of Services on the nodes.
     groups = {"manage-security-groups": "true"} if cluster.spec.managed_security_groups else {}
     return {"subnet-id": status.network.subnets[0].id, **external, **groups}
+
+
+def _provider_of(cluster: OpenStackCluster) -> str | None:
+    api = cluster.spec.api_server
+    return (api.managed_load_balancer.provider if api and api.managed_load_balancer else None) or None
+
+
+def _provider(name: str | None) -> dict[str, str]:
+    """Return provider and algorithm: the controller's defaults, amphora and ROUND_ROBIN, are refused elsewhere."""
+    if name is None:
+        return {}
+    algorithm = octavia_providers.of(name).algorithm
+    return {"lb-provider": name, **({"lb-method": algorithm} if algorithm != octavia_providers.ROUND_ROBIN else {})}
 
 
 def _section(name: str, values: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from capo.clock import Clock
@@ -69,6 +70,10 @@ class Creation(Protocol):
     @property
     def needs(self) -> Callable[[], Needs] | None:
         """Returns what the quotas must have room for; None: the resources alone."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the room is looked up before anything named a quota."""
 
 
 class CloudView:
@@ -372,7 +377,8 @@ class CloudView:
         Raises:
             NotYetObserved: another thread reads the limits; the object is woken then.
         """
-        return self._cloud.quota_holds.hold(self._request(create.kind, len(create.roles), create.needs))
+        request = self._request(create.kind, len(create.roles), create.needs)
+        return self._cloud.quota_holds.hold(replace(request, was_held=request.was_held or create.is_doubtful))
 
     def settle(self, create: Creation, error: CapoError | None) -> None:
         """Report how a create ended."""

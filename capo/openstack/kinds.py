@@ -270,6 +270,8 @@ SECURITY_GROUP: Final = _neutron(
             "remote_group_id",
             "remote_ip_prefix",
             "remote_address_group_id",
+            "description",
+            "created_at",
         )
     ),
 )

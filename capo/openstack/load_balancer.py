@@ -160,6 +160,18 @@ class WantedListener:
 
 
 @dataclass(frozen=True)
+class WantedVip:
+    """One more address of a load balancer.
+
+    Args:
+        address: None lets Neutron choose.
+    """
+
+    subnet_id: str
+    address: str | None = None
+
+
+@dataclass(frozen=True)
 class WantedLoadBalancer:
     """A load balancer to create, with its children.
 
@@ -168,7 +180,7 @@ class WantedLoadBalancer:
         vip_subnet_id: None lets Octavia choose one of the network.
         vip_address: None lets Neutron choose.
         provider: None is the cloud's default.
-        additional_vip_subnet_ids: other subnets of the VIP's network, in each of which it gets one more address.
+        additional_vips: in other subnets of the VIP's network.
     """
 
     stamp: Stamp
@@ -182,7 +194,7 @@ class WantedLoadBalancer:
     flavor_id: str | None = None
     availability_zone: str | None = None
     tags: Sequence[str] = ()
-    additional_vip_subnet_ids: Sequence[str] = ()
+    additional_vips: Sequence[WantedVip] = ()
 
 
 def create(cloud: Cloud, wanted: WantedLoadBalancer) -> Body:
@@ -335,7 +347,7 @@ def request(wanted: WantedLoadBalancer) -> Body:
     optional = {
         "vip_subnet_id": wanted.vip_subnet_id,
         "vip_address": wanted.vip_address,
-        "additional_vips": [{"subnet_id": each} for each in wanted.additional_vip_subnet_ids],
+        "additional_vips": [_vip(each) for each in wanted.additional_vips],
         "provider": wanted.provider,
         "flavor_id": wanted.flavor_id,
         "availability_zone": wanted.availability_zone,
@@ -350,6 +362,10 @@ def request(wanted: WantedLoadBalancer) -> Body:
             **{name: value for name, value in optional.items() if value},
         }
     }
+
+
+def _vip(wanted: WantedVip) -> Body:
+    return {"subnet_id": wanted.subnet_id, **({"ip_address": wanted.address} if wanted.address else {})}
 
 
 def _tags(stamp: Stamp | None, tags: Sequence[str]) -> list[str]:

@@ -149,9 +149,13 @@ def of_create(kind: str, count: int) -> Needs:
 
 
 def of_load_balancer(listeners: int, monitors: int) -> Needs:
-    """Return what a load balancer needs that is created with its children; each listener has a pool."""
+    """Return what a load balancer needs that is created with its children; each listener has a pool.
+
+    Octavia creates the port of its virtual IPs in the project, and names no quota when Neutron refuses that.
+    """
     children = {"listener": listeners, "pool": listeners, "health_monitor": monitors}
-    return {LOAD_BALANCER: {"load_balancer": 1, **{kind: count for kind, count in children.items() if count}}}
+    own = {"load_balancer": 1, **{kind: count for kind, count in children.items() if count}}
+    return {LOAD_BALANCER: own, NETWORK: {"port": 1}}
 
 
 def of_volumes(sizes: Mapping[str, int], types: Mapping[str, str | None]) -> Amounts:

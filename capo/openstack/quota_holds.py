@@ -162,6 +162,8 @@ class QuotaHolds:
         if own is None:
             return
         refused = self._refused(request, own, error) if error else {}
+        # The parts of a server are created later, each by a request of its own.
+        others = () if request.is_of_server else self._whole(request).keys() - {own}
         woken: list[Hashable] = []
         with self._lock:
             service, now_s = self._services[own], self._now()
@@ -172,9 +174,19 @@ class QuotaHolds:
                 reserved.at_s, reserved.is_done = now_s, True
                 service.reserved.put(request.owner, reserved)
                 woken = note_success(service, reserved) if error is None else []
+            for name in others:
+                self._settle_with(name, request.owner, error)
             # The next in the queue asks from now on.
             woken = woken or [each.key for each in itertools.islice(service.waiting.values(), 1)]
         self._wake_all(woken)
+
+    def _settle_with(self, name: str, owner: str, error: CapoError | None) -> None:
+        """Settle what the create took of another service: a read of its limits counts it from now on."""
+        service = self._services[name]
+        reserved = service.reserved.pop(owner, None)
+        if reserved and reserved.amounts and (error is None or isinstance(error, AmbiguousAnswerError)):
+            reserved.at_s, reserved.is_done = self._now(), True
+            service.reserved.put(owner, reserved)
 
     def _refused(self, request: Request, own: str, error: CapoError) -> Amounts:
         """Return what a refusal names of what the create needed; looked up outside of the lock."""

@@ -239,7 +239,8 @@ class Service:
         for name, amount in needs.items():
             free, held = self.free(name, owner), self.held.get(name)
             if free is not None and amount > free:
-                may_try = name in granted.forced or now_s >= self.hold_on(name, now_s).forced_s
+                held = self.hold_on(name, now_s)
+                may_try = name in granted.forced or now_s >= held.forced_s
                 (forced if may_try else short).add(name)
             elif held and held.needs_permit(amount, free):
                 (permitted if name in granted.permitted or held.has_permit(now_s) else short).add(name)

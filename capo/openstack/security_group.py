@@ -8,6 +8,7 @@ stored and what counts as equal.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,6 +27,9 @@ from capo.openstack.references import Reference
 _REFERENCE: Final = Reference(kinds.SECURITY_GROUP, SecurityGroupNotFoundError)
 
 _FULL_RANGE: Final = (1, 65535)
+OPEN_EGRESS: Final = "Full open"
+"""Description of the rules that permit all egress."""
+_TOGETHER: Final = datetime.timedelta(seconds=2)
 _EVERYWHERE: Final = ("0.0.0.0/0", "::/0")
 _ICMP_V6: Final = ("icmp", "icmpv6", "1", "58")
 _NAMES: Final[Mapping[str, str]] = {
@@ -238,29 +242,51 @@ class Merge(NamedTuple):
     added: tuple[Mapping[str, Any], ...]
 
 
-def merge(wanted: Iterable[Rule], found: Iterable[Mapping[str, Any]], applied: Collection[str] | None) -> Merge:
+def merge(wanted: Iterable[Rule], group: Mapping[str, Any], applied: Collection[str] | None) -> Merge:
     """Separate edits from external changes.
 
     Args:
-        applied: digests of the rules that were applied last. None: unknown, then nothing is deleted, unless the group
-            has Neutron's two default rules alone.
+        group: the group with its current rules.
+        applied: digests of the rules that were applied last. None: unknown, then nothing is deleted but open egress
+            that nobody else permitted.
     """
-    wanted, found = tuple(wanted), tuple(found)
+    wanted, found = tuple(wanted), SecurityGroup(dict(group)).rules
     difference = rule_difference(wanted, found)
-    if applied is None and all(map(_is_default, found)):
-        return Merge(difference, (), ())
     known = frozenset(applied or ())
     surplus = [rule for rule in found if str(rule["id"]) in difference.surplus_ids]
-    outdated = [rule for rule in surplus if _digest(_of_found(rule)) in known]
+    is_new = applied is None and all(map(_is_open_egress, found))
+    outdated = [
+        rule for rule in surplus if is_new or _digest(_of_found(rule)) in known or _is_open_by_default(rule, group)
+    ]
     missing = tuple(rule for rule in difference.missing if _digest(_of_wanted(rule)) not in known)
     edits = Difference(missing, tuple(str(rule["id"]) for rule in outdated))
     removed = tuple(rule for rule in difference.missing if rule not in missing)
     return Merge(edits, removed, tuple(rule for rule in surplus if rule not in outdated))
 
 
-def _is_default(rule: Mapping[str, Any]) -> bool:
-    """Return whether a rule is one of the two that Neutron adds to new groups: all egress of an IP version."""
+def _is_open_egress(rule: Mapping[str, Any]) -> bool:
+    """Return whether a rule permits all egress of an IP version, as the two do that Neutron adds to new groups."""
     return _of_found(rule)[2:] == (None,) * 6 and rule["direction"] == "egress"
+
+
+def _is_open_by_default(rule: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
+    """Return whether a rule permits all egress, and Neutron or the provider created it rather than another user.
+
+    The run that replaces these rules may have been interrupted, and rules of others beside them prove nothing.
+    """
+    if not _is_open_egress(rule):
+        return False
+    return rule.get("description") == OPEN_EGRESS or _came_with(rule, group)
+
+
+def _came_with(rule: Mapping[str, Any], group: Mapping[str, Any]) -> bool:
+    """Return whether Neutron created a rule together with its group, which it does within a second or two."""
+    moments = (rule.get("created_at"), group.get("created_at"))
+    try:
+        of_rule, of_group = (datetime.datetime.fromisoformat(str(each)) for each in moments)
+        return abs(of_rule - of_group) <= _TOGETHER
+    except (ValueError, TypeError):  # a Neutron without times, or with different kinds of them
+        return False
 
 
 def digests(rules: Iterable[Rule]) -> tuple[str, ...]:

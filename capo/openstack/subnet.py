@@ -21,6 +21,7 @@ from capo.openstack.references import Reference
 from capo.openstack.resource_cache import Index
 
 _REFERENCE: Final = Reference(kinds.SUBNET, SubnetNotFoundError)
+_AUTOMATIC: Final = frozenset({"slaac", "dhcpv6-stateless"})
 
 
 class Subnet(view.View):
@@ -30,6 +31,13 @@ class Subnet(view.View):
     network_id = view.text("network_id")
     cidr = view.text("cidr")
     dns_nameservers = view.texts("dns_nameservers")
+    ipv6_address_mode = view.optional_text("ipv6_address_mode")
+    ipv6_ra_mode = view.optional_text("ipv6_ra_mode")
+
+    @property
+    def assigns_addresses(self) -> bool:
+        """Return whether addresses are made of MAC addresses (SLAAC), so that Neutron lets nobody choose one."""
+        return not _AUTOMATIC.isdisjoint((self.ipv6_address_mode, self.ipv6_ra_mode))
 
 
 BY_NETWORK: Final = Index(lambda body: [Subnet(body).network_id])

@@ -14,7 +14,7 @@ from capo.errors import CapoError, InvalidSpecError
 from capo.json_types import Body
 from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.load_balancer import LoadBalancer
-from controllers.openstackcluster import control_plane, dns, endpoint_policy, floating_ips
+from controllers.openstackcluster import control_plane, dns, endpoint_policy, floating_ips, vip_addresses
 from controllers.openstackcluster.endpoint_policy import EndpointSource, HostedControlPlane
 from controllers.openstackcluster.floating_ips import FloatingIPRequest
 from controllers.openstackcluster.scope import ClusterScope
@@ -119,9 +119,9 @@ def _record_floating_ip(scope: ClusterScope) -> None:
         scope.context.ledger.drop(API_FLOATING_IP)  # proven never to have been created, and no longer wanted
 
 
-def _at(scope: ClusterScope, host: str) -> Outcome:
+def _at(scope: ClusterScope, host: str, message: str = "") -> Outcome:
     scope.found.endpoint = endpoint_policy.completed(scope.cluster.spec, host)
-    return Done()
+    return Done(message)
 
 
 def _of_load_balancer(scope: ClusterScope) -> Outcome:
@@ -129,6 +129,8 @@ def _of_load_balancer(scope: ClusterScope) -> Outcome:
     if body is None:
         raise AssertionError("the load balancer is known: the step needs it")
     balancer = LoadBalancer(body)
+    if host := vip_addresses.lost_endpoint(scope, balancer):
+        raise _lost(host, balancer)
     vip = balancer.vip_address
     if _is_vip(scope, vip) or _is_vip_of_ipv6(scope, balancer):
         return _at(scope, vip)
@@ -138,6 +140,16 @@ def _of_load_balancer(scope: ClusterScope) -> Outcome:
     if name and not address and floating_ips.existing(scope, wish) is None:
         return _of_name(scope, wish, name=name, vip=vip)
     return _of_floating_ip(scope, wish)
+
+
+def _lost(host: str, balancer: LoadBalancer) -> InvalidSpecError:
+    vips = ", ".join(balancer.vip_addresses)
+    return InvalidSpecError(
+        f"control plane endpoint {host} is no virtual IP of load balancer {balancer.name}, which has {vips}: in a "
+        "subnet with SLAAC no address can be chosen",
+        next_step="An endpoint never changes: create the cluster again, with a virtual IP in a subnet with "
+        "dhcpv6-stateful or of IPv4.",
+    )
 
 
 def _is_vip(scope: ClusterScope, vip: str) -> bool:
@@ -184,7 +196,7 @@ def _of_floating_ip(scope: ClusterScope, wish: FloatingIPRequest) -> Outcome:
     if isinstance(found, Create):
         return found
     scope.found.floating_ip = FloatingIP(found).address
-    return _at(scope, FloatingIP(found).address)
+    return _at(scope, FloatingIP(found).address, floating_ips.changes(scope))
 
 
 def _is_in_place(scope: ClusterScope, wish: FloatingIPRequest) -> bool:

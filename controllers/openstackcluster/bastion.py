@@ -157,7 +157,8 @@ def _keep(scope: ClusterScope, child: Object, replacement: BastionReplacement | 
     floating_ip = _floating_ip(scope, server)
     if isinstance(floating_ip, Create):
         return Acted(floating_ip, remembered)
-    return Acted(Done(), bastion_plan.with_address(bastion_plan.status(server, floating_ip), known))
+    done = Done(floating_ips.changes(scope))
+    return Acted(done, bastion_plan.with_address(bastion_plan.status(server, floating_ip), known))
 
 
 def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Body | Create | None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from capo.errors import CapoError
 from capo.json_types import Body
 from capo.openstack import tags
+from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import KINDS
 from controllers import drift as drift_table
 from controllers.drift import TAGS
@@ -36,7 +37,8 @@ def tagged(scope: ClusterScope, kind: str, body: Body) -> Body:
     name, resource_id = f"{kind.replace('_', ' ')} {body['id']}", str(body["id"])
     missing = drift_table.listing(wanted - has)
     # Tags of the spec cannot change: what the status shows has had them.
-    was_in_place = drift.is_shown(scope, resource_id)
+    is_address = kind == "floating_ip" and drift.is_address_shown(scope, FloatingIP(body).address)
+    was_in_place = is_address or drift.is_shown(scope, resource_id)
     change = drift.Change(TAGS, resource_id, sorted(wanted), f"tags of {name} ({missing})", was_in_place)
     text = drift.held(scope, change)
     if text is not None:

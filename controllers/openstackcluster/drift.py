@@ -96,6 +96,14 @@ def is_shown(scope: ClusterScope, resource_id: str) -> bool:
     )
 
 
+def is_address_shown(scope: ClusterScope, address: str) -> bool:
+    """Return whether the status shows a floating IP: its step was done with it at least once."""
+    if scope.context.is_taken_over:
+        return False
+    balancer, bastion = scope.cluster.status.api_server_managed_load_balancer, scope.cluster.status.bastion
+    return address in (balancer.ip if balancer else None, bastion.floating_ip if bastion else None)
+
+
 def of_rules(
     scope: ClusterScope, body: Mapping[str, Any], wanted: Iterable[Rule], *, was_in_place: bool
 ) -> tuple[security_group.Difference, str]:
@@ -109,7 +117,7 @@ def of_rules(
     full = security_group.rule_difference(wanted, found)
     if policy is not Policy.REPAIR:
         applied = {each.id: each.rules for each in scope.cluster.status.applied_rules}
-        merged = security_group.merge(wanted, found, applied.get(group_id))
+        merged = security_group.merge(wanted, body, applied.get(group_id))
         text = _of_group(group_id, _rules(merged.removed), _rules(merged.added))
         return merged.edits, text if policy is Policy.REPORT and (merged.removed or merged.added) else ""
     if not (full.missing or full.surplus_ids):

@@ -34,9 +34,16 @@ def api_servers(scope: ClusterScope) -> tuple[tuple[str, int], ...]:
 def _addresses(scope: ClusterScope) -> Iterator[str]:
     found, known = scope.found, scope.known_load_balancer
     host = found.endpoint.host if found.endpoint else endpoint_policy.given_host(scope.cluster.spec)
-    vip = LoadBalancer(found.load_balancer).vip_address if found.load_balancer else known.internal_ip if known else ""
     floating_ip = found.floating_ip or (known.ip if known else "")
-    return (each for each in (host or "", floating_ip, vip) if endpoint_policy.is_address(each))
+    return (each for each in (host or "", floating_ip, *_vips(scope)) if endpoint_policy.is_address(each))
+
+
+def _vips(scope: ClusterScope) -> list[str]:
+    """Return all virtual IPs of the load balancer: nodes may use the one of either IP version."""
+    body, known = scope.found.load_balancer, scope.known_load_balancer
+    if body is not None:
+        return LoadBalancer(body).vip_addresses
+    return [known.internal_ip, *known.additional_internal_ips] if known else []
 
 
 def note(scope: ClusterScope) -> str:

@@ -64,6 +64,11 @@ def ensure(scope: ClusterScope, wish: FloatingIPRequest) -> Body | Create:
     return Create("floating_ip", (wish.role,), lambda: {wish.role: floating_ip.create(scope.cloud, wanted)})
 
 
+def changes(scope: ClusterScope) -> str:
+    """Return the message about external changes of the floating IP of this step that are not reverted."""
+    return "; ".join(scope.found.changes.pop("floating_ip", ()))
+
+
 def _given(scope: ClusterScope, wish: FloatingIPRequest) -> Body | None:
     """Return the user's floating IP: the one with the address, else the one at the port, else a candidate."""
     if wish.address is not None:

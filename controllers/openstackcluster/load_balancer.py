@@ -42,6 +42,7 @@ from controllers.openstackcluster import (
     load_balancer_rebuild,
     load_balancer_spec,
     status,
+    vip_addresses,
     vip_ports,
 )
 from controllers.openstackcluster.allowed_cidrs import Allowed
@@ -77,6 +78,7 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
             (LOAD_BALANCER,),
             lambda: {LOAD_BALANCER: _create(scope, wanted)},
             needs=lambda: needs,
+            is_doubtful=_has_failed(scope),  # Octavia passes on no quota of Neutron
         )
     listeners.record(scope, found)
     scope.found.load_balancer = found
@@ -90,10 +92,14 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
 
 def _remove_left_behind(scope: ClusterScope) -> None:
     """Before another attempt, delete the VIP ports that Octavia left behind when it refused earlier ones."""
-    shown = conditions.find((scope.context.obj.get("status") or {}).get("conditions") or (), CONDITION)
-    was_refused = shown is not None and shown["status"] == "False" and shown["reason"] != BUILDING
-    if was_refused and scope.found.vip_network:
+    if _has_failed(scope) and scope.found.vip_network:
         vip_ports.delete_in(scope, scope.found.vip_network[0].id)
+
+
+def _has_failed(scope: ClusterScope) -> bool:
+    """Return whether the condition shows a failed attempt."""
+    shown = conditions.find((scope.context.obj.get("status") or {}).get("conditions") or (), CONDITION)
+    return shown is not None and shown["status"] == "False" and shown["reason"] != BUILDING
 
 
 def _await(scope: ClusterScope, found: Body, message: str) -> Wait:
@@ -144,6 +150,7 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
     if isinstance(vip_address, Wait):
         return vip_address
     version = load_balancer_spec.ip_version(vip_address or (vip_subnet.cidr if vip_subnet else None))
+    vip_address = vip_addresses.choosable(scope, vip_address, network_id=vip_network.id)
     more = subnets[1 : len(scope.cluster.spec.api_server_ip_families)]
     versions = (version, *(load_balancer_spec.ip_version(each.cidr) for each in more))
     cidrs = _allowed(scope, spec, versions).cidrs
@@ -155,7 +162,7 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
         vip_subnet_id=vip_subnet.id if vip_subnet else None,
         listeners=() if _would_be_refused(scope, provider) else tuple(_listeners(scope, spec, provider, cidrs)),
         vip_address=vip_address,
-        additional_vip_subnet_ids=tuple(each.id for each in more),
+        additional_vips=vip_addresses.additional(scope, more, network_id=vip_network.id),
         provider=provider,
         flavor_id=_offered_flavor(scope, spec.flavor),
         availability_zone=spec.availability_zone,
@@ -247,7 +254,7 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Body:
     try:
         return _create_supported(scope, wanted)
     except UnsupportedByCloudError as error:
-        if wanted.additional_vip_subnet_ids:
+        if wanted.additional_vips:
             scope.refusals.note(_second_vip_key(scope), wanted=error.message, now_s=scope.context.started_s)
         raise
 

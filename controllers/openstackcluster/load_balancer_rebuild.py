@@ -1,8 +1,8 @@
 """A load balancer in ERROR: it is reported, and deleted if a user asked for exactly that one to be rebuilt.
 
-The next reconciles create it again as after any deletion: with the VIP's address from the status, listeners and pools;
-floating IP and members follow. Between both the address is free: another port may take it, and then the create fails
-with Neutron's words until the address is free again.
+The next reconciles create it again as after any deletion: with the addresses of its VIPs from the status, listeners and
+pools; floating IP and members follow. Between both the address is free: another port may take it, and then the create
+fails with Neutron's words until the address is free again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from capo.errors import NotFoundError
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import LoadBalancer
 from controllers import load_balancer_failure
+from controllers.openstackcluster import vip_addresses
 from controllers.openstackcluster.changes import doubting
 from controllers.openstackcluster.scope import ClusterScope
 
@@ -27,11 +28,19 @@ def of_failed(scope: ClusterScope, found: LoadBalancer) -> Wait:
     """Return the wait for the end of a load balancer in ERROR that a user asked to rebuild.
 
     Raises:
-        LoadBalancerFailedError: no user asked for that, or Octavia failed to delete it; it is asked again.
+        LoadBalancerFailedError: no user asked for that, the control plane endpoint would be lost, or Octavia failed to
+            delete it; it is asked again.
     """
+    if host := vip_addresses.endpoint_to_lose(scope, found):
+        scope.cloud_view.invalidate(KIND, found.id)
+        raise load_balancer_failure.error(found, kept_for=host)
     if not _is_asked_for(scope, found):
         scope.cloud_view.invalidate(KIND, found.id)
         raise load_balancer_failure.error(found)
+    scope.found.is_rebuilt = True
+    if not _is_recorded(scope, found):
+        # After a lost status: the addresses must be known before the only place that shows them is deleted.
+        return Wait("Building", f"the addresses of load balancer {found.name} are being recorded", after_s=1)
     live = _live(scope, found.id)
     if live is None or live.provisioning_status != "ERROR":
         scope.cloud_view.poll(KIND)
@@ -45,6 +54,12 @@ def _is_asked_for(scope: ClusterScope, found: LoadBalancer) -> bool:
     if annotations.get(names.REBUILD_LOAD_BALANCER_ANNOTATION) != found.id:
         return False
     return any(each["id"] == found.id for each in scope.owned(KIND))
+
+
+def _is_recorded(scope: ClusterScope, found: LoadBalancer) -> bool:
+    """Return whether the status has the addresses of all its VIPs."""
+    known = scope.known_load_balancer
+    return known is not None and [known.internal_ip, *known.additional_internal_ips] == found.vip_addresses
 
 
 def _live(scope: ClusterScope, load_balancer_id: str) -> LoadBalancer | None:

@@ -88,6 +88,19 @@ def additional(spec: OpenStackClusterSpec, place: Place) -> WantedSubnet | None:
     )
 
 
+def has_advertisements(spec: OpenStackClusterSpec) -> bool:
+    """Return whether a subnet relies on a router that advertises its prefix."""
+    wanted = (each for each in (*spec.managed_subnets, spec.additional_managed_subnet) if each is not None)
+    return any(each.ipv6_ra_mode for each in wanted) or _is_slaac_by_default(spec)
+
+
+def _is_slaac_by_default(spec: OpenStackClusterSpec) -> bool:
+    second = spec.additional_managed_subnet
+    if second is None or (second.ipv6_address_mode, second.ipv6_ra_mode) != (None, None):
+        return False
+    return _version(spec.managed_subnets[0].cidr, "spec.managedSubnets[0].cidr") == 4
+
+
 def _modes(wanted: AdditionalSubnetSpec, version: int) -> tuple[str | None, str | None]:
     """Return address and RA mode: without advertisements of the router nodes would get no address of IPv6."""
     given = wanted.ipv6_address_mode, wanted.ipv6_ra_mode

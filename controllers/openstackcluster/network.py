@@ -14,7 +14,7 @@ from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError, InvalidSpecError
 from capo.json_types import Body
-from capo.openstack import network, port, subnet
+from capo.openstack import kinds, network, port, subnet
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
 from controllers.drift import MTU, Policy, with_reason
@@ -131,6 +131,7 @@ def _ensure_subnets(scope: ClusterScope, network_id: str) -> Outcome:
         found = scope.find("subnet", role)
         if found is None:
             return _create_subnet(scope, role, each)
+        _note_modes(scope, each, found)
         subnets.append(status.subnet(tagged(scope, "subnet", _with_name_servers(scope, each, found))))
     scope.found.subnets = (*subnets, *_kept(scope, wanted))
     changes = scope.found.changes
@@ -153,12 +154,34 @@ def _with_name_servers(scope: ClusterScope, wanted: WantedSubnet, found: Body) -
     return found
 
 
+def _note_modes(scope: ClusterScope, wanted: WantedSubnet, found: Body) -> None:
+    """Show modes that differ from the spec's: they were added to it later, and Neutron never changes them."""
+    there = subnet.Subnet(found)
+    modes = {
+        "ipv6AddressMode": (wanted.ipv6_address_mode, there.ipv6_address_mode),
+        "ipv6RAMode": (wanted.ipv6_ra_mode, there.ipv6_ra_mode),
+    }
+    for name, (wants, has) in modes.items():
+        if wants and wants != has:
+            text = f"{name} of subnet {there.id} stays {has or 'unset'}, the spec has {wants}"
+            scope.found.changes.setdefault("subnet", []).append(text)
+
+
 def _kept(scope: ClusterScope, wanted: Collection[str]) -> Iterator[Subnet]:
-    """Yield the second subnet if its field was pruned, as by another provider's definitions: machines use it."""
-    if ADDITIONAL_SUBNET not in wanted and scope.context.ledger.id_of(ADDITIONAL_SUBNET):
+    """Yield the second subnet if its field was pruned, as by another provider's definitions: machines use it.
+
+    They prune its record, too; then the lists that the first subnet was found in show it.
+    """
+    if ADDITIONAL_SUBNET not in wanted and (scope.context.ledger.id_of(ADDITIONAL_SUBNET) or _is_second_listed(scope)):
         found = scope.find("subnet", ADDITIONAL_SUBNET)
         if found is not None:
             yield status.subnet(found)
+
+
+def _is_second_listed(scope: ClusterScope) -> bool:
+    stamp = scope.stamp(ADDITIONAL_SUBNET)
+    own = scope.cloud_view.peek("subnet", among=lambda cache: cache.of_owner(stamp.owner))
+    return any(kinds.SUBNET.stamp_of(body) == stamp for body in own)
 
 
 def _resolve_existing(scope: ClusterScope) -> Outcome:

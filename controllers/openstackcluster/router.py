@@ -18,12 +18,14 @@ from capo.openstack.port import BY_DEVICE, Port
 from capo.openstack.resource_cache import Index, either, found_by, with_ids
 from capo.openstack.router import WantedRouter
 from controllers.drift import ROUTER as ROUTER_POLICY
-from controllers.openstackcluster import deletion_blockers, drift, existing, status
+from controllers.openstackcluster import deletion_blockers, drift, existing, managed_subnets, status
 from controllers.openstackcluster.changes import doubting, tagged
 from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import ADDITIONAL_ROUTER_INTERFACE, ROUTER, ROUTER_INTERFACE
 
 CONDITION: Final = "RouterReady"
+NO_ROUTER: Final = "no external network: the cluster has no router"
+UNADVERTISED: Final = ", and nothing advertises the prefix of IPv6: nodes get no address of it by themselves"
 INTERFACES: Final = (ROUTER_INTERFACE, ADDITIONAL_ROUTER_INTERFACE)
 """The roles of the ports that connect the first and the second subnet."""
 
@@ -34,7 +36,7 @@ def ensure_router(scope: ClusterScope) -> Outcome:
     if not scope.is_network_managed:
         return _look_up(scope, given) if given else NotNeeded()
     if scope.found.external_network is None:
-        return Done("no external network: the cluster has no router")
+        return Done(f"{NO_ROUTER}{UNADVERTISED if managed_subnets.has_advertisements(scope.cluster.spec) else ''}")
     found = existing.given_router(scope, given) if given else scope.find("router", ROUTER)
     if found is None:
         return Create("router", (ROUTER,), lambda: {ROUTER: router.create(scope.cloud, wanted_router(scope))})

@@ -13,7 +13,7 @@ from typing import Final
 
 from api.v1beta2.securitygroups import ManagedSecurityGroups, SecurityGroupRuleSpec
 from capo.errors import InvalidSpecError
-from capo.openstack.security_group import Rule
+from capo.openstack.security_group import OPEN_EGRESS, Rule
 from controllers.roles import BASTION, CONTROL_PLANE, WORKER
 
 _NODE_PORTS: Final = (30000, 32767)
@@ -118,7 +118,7 @@ def _egress_of_bastion(spec: ManagedSecurityGroups, around: RuleContext) -> Iter
 
 def _full_open() -> Iterator[Rule]:
     for version in ("IPv4", "IPv6"):
-        yield Rule(direction="egress", ethertype=version, description="Full open")
+        yield Rule(direction="egress", ethertype=version, description=OPEN_EGRESS)
 
 
 def _to_services(around: RuleContext) -> Iterator[Rule]:

@@ -65,6 +65,7 @@ class Found:
         changes: messages about external changes that are not reverted, by the kind of resource.
         settings: settings of the children of the load balancer, by id; empty if they were not compared to the end.
         load_balancer: the load balancer in Octavia's form; None when there is none.
+        is_rebuilt: the load balancer is about to be deleted and created again: its addresses must be in the status.
         vip_network: network and subnet of the VIP.
         allowed_cidrs: CIDRs of every listener; empty admits everyone.
         not_enforced: set if the spec restricts who may connect and the load balancer's provider cannot; else None.
@@ -88,6 +89,7 @@ class Found:
     changes: dict[str, list[str]] = field(default_factory=dict)
     settings: dict[str, Mapping[str, str]] = field(default_factory=dict)
     load_balancer: Body | None = None
+    is_rebuilt: bool = False
     vip_network: tuple[NetworkStatus, tuple[Subnet, ...]] | None = None
     allowed_cidrs: tuple[str, ...] = ()
     not_enforced: InvalidSpecError | None = None

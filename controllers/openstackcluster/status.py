@@ -73,6 +73,7 @@ def after_reconcile(found: Found, cluster: OpenStackCluster, results: Results) -
             fields["appliedRules"] = found.applied_rules or None
     if is_done(results["LoadBalancerReady"]) and is_done(results["APIEndpointReady"]):
         fields["apiServerManagedLoadBalancer"] = _load_balancer(found)
+    fields |= _addresses(found, cluster)
     if found.settings:
         settings = [{"id": id_, "settings": dict(each)} for id_, each in sorted(found.settings.items())]
         fields["loadBalancerSettings"] = settings
@@ -186,6 +187,23 @@ def _compact(model: Model) -> Json:
 
 def _group(body: Body | None) -> Json | None:
     return {"id": body["id"], "name": body.get("name") or body["id"]} if body else None
+
+
+def _addresses(found: Found, cluster: OpenStackCluster) -> Json:
+    """Return the addresses of a load balancer that is about to be rebuilt; an unknown floating IP stays empty."""
+    known, body = cluster.status.api_server_managed_load_balancer, found.load_balancer
+    if body is None or not found.is_rebuilt:
+        return {}
+    vip, *more = LoadBalancer(body).vip_addresses
+    return {
+        "apiServerManagedLoadBalancer": {
+            "name": body.get("name") or body["id"],
+            "id": body["id"],
+            "ip": known.ip if known else "",
+            "internalIP": vip,
+            "additionalInternalIPs": more or None,
+        }
+    }
 
 
 def _load_balancer(found: Found) -> Json | None:

@@ -57,10 +57,8 @@ def remove_leftovers(scope: ClusterScope) -> Outcome:
     Raises:
         BlockedError: a volume that a user listed is not deleted.
     """
-    if not scope.is_network_managed:
-        return NotNeeded()
     owner = _owner(scope)
-    if not owner.network_ids:
+    if scope.is_network_managed and not owner.network_ids:
         return _delete_volumes(scope, owner) or NotNeeded()
     found = leftovers.find(owner, _listed(scope, owner))
     scope.found.leftovers = found
@@ -100,10 +98,11 @@ def text(scope: ClusterScope, found: Leftovers) -> str:
 def _owner(scope: ClusterScope) -> Owner:
     """Return the cluster as its workloads know it; its networks proven if anything may be deleted, else by records.
 
-    Without a record, as after a move, they are searched for, which their deletion does anyway.
+    Without a record, as after a move, they are searched for, which their deletion does anyway. A cluster on an existing
+    network has none: there the name alone says what may be its own.
     """
     recorded = frozenset(record.id for record in scope.context.ledger.records_of_kind("network"))
-    is_proven = _deletes(scope) or not recorded
+    is_proven = scope.is_network_managed and (_deletes(scope) or not recorded)
     ids = _own_networks(scope) if is_proven else recorded
     name = name_of(scope.context.obj)
     is_shared = scope.cluster.spec.identity_ref.type == CLUSTER_IDENTITY
@@ -144,8 +143,9 @@ _BY_WORKLOAD_NAME: Final = Index(OPENSTACK_CLUSTER, lambda obj: [name_of(obj)])
 
 
 def _deletes(scope: ClusterScope) -> bool:
+    """Return whether load balancers may be deleted: never on a network that the provider did not create."""
     chosen = scope.cluster.spec.workload_leftovers
-    return chosen is not None and chosen.policy == DELETE
+    return scope.is_network_managed and chosen is not None and chosen.policy == DELETE
 
 
 def _review(scope: ClusterScope) -> str:
@@ -206,6 +206,9 @@ def _balancers(scope: ClusterScope, owner: Owner) -> list[Body]:
     list_matching = partial(scope.cloud_view.list_matching, "load_balancer", is_concerned, among=among)
     if _deletes(scope):
         return listed() if scope.cloud.offers("load-balancer") else []
+    if not scope.is_network_managed and _was_provisioned(scope):
+        # The network is not deleted, so nothing lists its ports, which show whether there are load balancers at all.
+        return _tried(lambda: listed() if scope.cloud.offers("load-balancer") else [])
     return _tried(listed) if vips else scope.cloud_view.peek("load_balancer", is_concerned, among=among)
 
 
@@ -254,9 +257,8 @@ def _volumes(scope: ClusterScope, owner: Owner) -> list[Body]:
     A cluster that never was provisioned has none.
     """
     among = found_by(cloud_provider.VOLUMES_BY_CLUSTER, owner.name, *cloud_provider.SHARED_NAMES)
-    initialization = scope.cluster.status.initialization
     is_asked_for = bool(_review(scope))
-    if not is_asked_for and not (initialization and initialization.provisioned and _has_cinder(scope)):
+    if not is_asked_for and not (_was_provisioned(scope) and _has_cinder(scope)):
         return []
     known = scope.cloud_view.peek("volume", among=among)
     max_age_s = None if known or is_asked_for else AGE_S + _waited_s(scope)
@@ -265,6 +267,11 @@ def _volumes(scope: ClusterScope, owner: Owner) -> list[Body]:
         return scope.cloud_view.list_matching("volume", max_age_s=max_age_s, among=among)
 
     return listed() if is_asked_for else _tried(listed)
+
+
+def _was_provisioned(scope: ClusterScope) -> bool:
+    initialization = scope.cluster.status.initialization
+    return bool(initialization and initialization.provisioned)
 
 
 def _has_cinder(scope: ClusterScope) -> bool:

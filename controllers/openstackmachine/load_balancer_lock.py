@@ -95,6 +95,12 @@ def taken(scope: MachineScope) -> Iterator[None]:
         end_turn(scope)
 
 
+def found(scope: MachineScope) -> LoadBalancer | None:
+    """Return the load balancer, None if it is unknown or was deleted."""
+    body = _balancer(scope)
+    return None if body is None else LoadBalancer(body)
+
+
 def _balancer(scope: MachineScope) -> dict[str, Any] | None:
     balancer_id = _balancer_id(scope)
     try:

@@ -19,7 +19,7 @@ from capo.errors import AmbiguousAnswerError, CapoError, NotFoundError, QuotaExc
 from capo.json_types import Body
 from capo.ledger import Ledger, Record
 from capo.names import Stamp
-from capo.openstack import load_balancer
+from capo.openstack import load_balancer, octavia_providers
 from capo.openstack.load_balancer import Member, WantedMember
 from controllers import drift, roles
 from controllers.drift import Policy
@@ -30,6 +30,29 @@ from controllers.openstackmachine.ports import Place
 from controllers.openstackmachine.scope import MachineScope
 
 KIND: Final = "member"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """What the machine's member is in one pool.
+
+    Args:
+        role: of the member.
+        version: IP version of the virtual IP.
+        is_exact: that virtual IP leads to addresses of its own IP version alone.
+    """
+
+    port: int
+    pool_id: str
+    role: str
+    version: int
+    is_exact: bool
+
+    def place(self, found: Place) -> Place | None:
+        """Return the place of a machine here, None if it has no fitting address."""
+        if not self.is_exact:
+            return found
+        return found.of_one_version() if found.is_of(self.version) else None
 
 
 def pool_ids(scope: MachineScope, infra: OpenStackCluster, api_port_list: list[int]) -> dict[int, str] | Wait:
@@ -52,50 +75,68 @@ def pool_ids(scope: MachineScope, infra: OpenStackCluster, api_port_list: list[i
 
 
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
-    """Create one member for this machine in each pool."""
+    """Create one member for this machine in each pool, or one of each IP version where the virtual IPs need both."""
     wanted_ports = pools.api_ports(infra)
     if not wanted_ports:
         return Wait(INFRASTRUCTURE, "the control plane endpoint of the cluster is not known yet")
     known = pool_ids(scope, infra, wanted_ports)
     if isinstance(known, Wait):
         return known
-    missing, weights = [], []
-    for port, pool_id in known.items():
-        if _is_known(scope, port, pool_id):
-            weights.append(_weight(scope, infra, port, pool_id))
-            continue
-        if _is_left_out(scope, infra, port, pool_id):
-            missing.append(pool_id)
-            continue
-        outcome = load_balancer_lock.busy(scope) or _ensure_in_turn(scope, infra, port, pool_id)
-        if not isinstance(outcome, Done):
-            return outcome
+    missing, notes = [], []
+    for seat in _seats(scope, infra, known):
+        if _is_known(scope, seat):
+            notes.append(_weight(scope, infra, seat))
+        elif _is_left_out(scope, infra, seat):
+            missing.append(seat.pool_id)
+        elif seat.is_exact and _place(scope, infra, seat) is None:
+            notes.append(f"no address of IPv{seat.version}: that virtual IP does not lead to the machine")
+        else:
+            outcome = load_balancer_lock.busy(scope) or _ensure_in_turn(scope, infra, seat)
+            if not isinstance(outcome, Done):
+                return outcome
     _remember(scope, infra, list(known.values()))
     is_shown = missing and _policy(infra) is Policy.REPORT
     removed = f"the member in pool {drift.listing(missing)} was removed externally" if is_shown else ""
-    return Done("; ".join(filter(None, (removed, *weights))))
+    return Done("; ".join(dict.fromkeys(filter(None, (removed, *notes)))))
 
 
-def _weight(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> str:
-    member_id = scope.context.ledger.id_of(roles.member(port))
+def _seats(scope: MachineScope, infra: OpenStackCluster, known: dict[int, str]) -> Iterator[Seat]:
+    """Yield the places that the machine takes in the pools of the ports.
+
+    A pool belongs to both virtual IPs. Amphorae connect any of them with any member; on OVN each needs members of its
+    own IP version.
+    """
+    versions = ports.versions_of_vips(infra)
+    found = load_balancer_lock.found(scope) if len(versions) > 1 else None
+    is_exact = found is not None and not octavia_providers.of(found.provider).mixes_ip_versions
+    for port, pool_id in known.items():
+        yield Seat(port, pool_id, roles.member(port), versions[0], is_exact)
+        if is_exact:
+            yield Seat(port, pool_id, roles.additional_member(port), versions[1], is_exact)
+
+
+def _weight(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> str:
+    member_id = scope.context.ledger.id_of(seat.role)
     # A member of a given pool may have been there before, with a weight of the user's choice.
     if member_id is None or given_pools.are_given(scope):
         return ""
-    return member_weights.message(scope, infra, pool_id, member_id)
+    return member_weights.message(scope, infra, seat.pool_id, member_id)
 
 
 def _policy(infra: OpenStackCluster) -> Policy:
     return drift.of_spec(infra.spec.drift_policy, drift.MEMBERS)
 
 
-def _is_left_out(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> bool:
+def _is_left_out(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> bool:
     """Return whether the member was in the pool, was removed externally, and is not created again."""
-    if _policy(infra) is Policy.REPAIR or pool_id not in scope.machine.status.joined_pools:
+    if _policy(infra) is Policy.REPAIR or seat.pool_id not in scope.machine.status.joined_pools:
         return False
-    member_id = scope.context.ledger.id_of(roles.member(port))
-    if not any(member["id"] == member_id for member in _listed(scope, pool_id)):
+    member_id = scope.context.ledger.id_of(seat.role)
+    if member_id is None and seat.role != roles.member(seat.port):
+        return False  # the machine may have joined before second members were created
+    if not any(member["id"] == member_id for member in _listed(scope, seat.pool_id)):
         return True
-    scope.saw_member(pool_id, member_id or "")
+    scope.saw_member(seat.pool_id, member_id or "")
     return False
 
 
@@ -106,21 +147,21 @@ def _remember(scope: MachineScope, infra: OpenStackCluster, pool_id_list: list[s
         scope.context.pinned["joinedPools"] = sorted(pool_id_list) if is_needed else None
 
 
-def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
+def _is_known(scope: MachineScope, seat: Seat) -> bool:
     """Return whether the recorded member was observed in the pool recently, or is listed there now."""
-    member_id = scope.context.ledger.id_of(roles.member(port))
+    member_id = scope.context.ledger.id_of(seat.role)
     if member_id is None:
         return False
-    if scope.has_seen_member(pool_id, member_id):
+    if scope.has_seen_member(seat.pool_id, member_id):
         return True
-    pool = scope.cloud_view.get("pool", pool_id)
+    pool = scope.cloud_view.get("pool", seat.pool_id)
     is_there = any(member.id == member_id for member in load_balancer.Pool(pool).members)
     if is_there:
-        scope.saw_member(pool_id, member_id)
+        scope.saw_member(seat.pool_id, member_id)
     return is_there
 
 
-def _ensure_in_turn(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
+def _ensure_in_turn(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Outcome:
     """Ensure the member in a pool; a create keeps the turn until it was sent.
 
     One whose answer was lost does not: it is not repeated before its window ends.
@@ -129,19 +170,21 @@ def _ensure_in_turn(scope: MachineScope, infra: OpenStackCluster, port: int, poo
         return wait
     outcome: Outcome | None = None
     try:
-        outcome = _ensure_one(scope, infra, port, pool_id)
+        outcome = _ensure_one(scope, infra, seat)
         return outcome
     finally:
-        is_sent_next = isinstance(outcome, Create) and roles.member(port) not in scope.context.ledger.pending
+        is_sent_next = isinstance(outcome, Create) and seat.role not in scope.context.ledger.pending
         if not is_sent_next:
             load_balancer_lock.end_turn(scope)
 
 
-def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
-    place, role = _place(scope, infra), roles.member(port)
+def _ensure_one(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Outcome:
+    place, role, pool_id = _place(scope, infra, seat), seat.role, seat.pool_id
+    if place is None:
+        raise AssertionError("only a machine with a fitting address takes the seat")
     listed, is_given = _listed(scope, pool_id), given_pools.are_given(scope)
     # External pools get single changes: a change for all replaces the whole list, which others may be changing, too.
-    others = [] if is_given else list(_living_others(scope, infra, port))
+    others = [] if is_given else list(_living_others(scope, infra, seat))
     living_at = {*place.addresses, *(address for each in others for address in each.place.addresses)}
     if _policy(infra) is not Policy.REPAIR:
         others = []  # whether theirs were removed externally is known to them alone
@@ -155,7 +198,7 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
         # One change for all instead of one for each.
         absent = [each for each in others if mine(listed, each.stamp, addresses=each.place.addresses) is None]
         candidates = [Candidate(scope.name, scope.stamp(role), place), *absent]
-        missing = [wanted_member(scope, infra, port, each) for each in candidates]
+        missing = [wanted_member(scope, infra, seat.port, each) for each in candidates]
         former_id = scope.context.ledger.id_of(role)
         return Create(
             KIND,
@@ -172,9 +215,12 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
     return Done()
 
 
-def _place(scope: MachineScope, infra: OpenStackCluster) -> Place:
-    """Return the machine's address of the VIP's IP version: OVN refuses members of the other one."""
-    return ports.place_of_machine(scope, infra, version=ports.version_of_vip(infra))
+def _place(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Place | None:
+    """Return the machine's address of the VIP's IP version, None if only that would do and it has none.
+
+    OVN refuses members of the other version, too, where the load balancer has one virtual IP.
+    """
+    return seat.place(ports.place_of_machine(scope, infra, version=seat.version))
 
 
 def _listed(scope: MachineScope, pool_id: str) -> list[Body]:
@@ -185,14 +231,15 @@ def _listed(scope: MachineScope, pool_id: str) -> list[Body]:
         raise
 
 
-def _living_others(scope: MachineScope, infra: OpenStackCluster, port: int) -> Iterator[Candidate]:
-    """Yield the other living control plane machines with their place in the pool of a port."""
+def _living_others(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Iterator[Candidate]:
+    """Yield the other living control plane machines with their place in the same pool."""
     network_id = infra.status.network.id if infra.status.network else ""
     for each in control_plane.siblings_of(scope):
         port_id = ports.port_id_on(each.server, network_id, each.ports_of_cluster)
         if each.is_living and each.owner and port_id:
-            place = ports.place_of(scope.cloud_view.get("port", port_id), version=ports.version_of_vip(infra))
-            yield Candidate(each.name, Stamp(each.owner, roles.member(port)), place)
+            place = seat.place(ports.place_of(scope.cloud_view.get("port", port_id), version=seat.version))
+            if place is not None:
+                yield Candidate(each.name, Stamp(each.owner, seat.role), place)
 
 
 def dead_member(
@@ -340,21 +387,27 @@ def _may_be_member(scope: MachineScope) -> bool:
 
 
 def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
-    """Request the deletion of the machine's member in a pool; return the wait for its end, None when it is deleted."""
-    port = roles.port_of_pool(pool.role)
-    role, name = roles.member(port), names.member(pools.resource_name(scope), port, scope.name)
+    """Request the deletion of a member of the machine; return the wait for its end, None when the pool has none."""
+    wanted = roles.members(roles.port_of_pool(pool.role))
     try:
         listed = load_balancer.members(scope.cloud, pool.id)
     except NotFoundError:  # the pool was deleted
-        scope.context.ledger.drop(role)
+        for role in wanted:
+            scope.context.ledger.drop(role)
         return None
+    # One after the other: the first deletion makes the load balancer busy.
+    return next((wait for role in wanted if (wait := _leave_as(scope, pool.id, listed, role))), None)
+
+
+def _leave_as(scope: MachineScope, pool_id: str, listed: Sequence[Body], role: str) -> Wait | None:
+    name = names.member(pools.resource_name(scope), roles.port_of_member(role), scope.name)
     found = mine(listed, scope.stamp(role), name=name) or _recorded_of_nobody(scope, listed, role)
     if found is None and (left_s := _window_left_s(scope, role)) > 0:
         return Wait("Deleting", "a member whose create was not answered may still come", left_s)
     if found is None:
         scope.context.ledger.drop(role)
         return None
-    _leave(scope, pool.id, found)
+    _leave(scope, pool_id, found)
     return Wait("Deleting", f"member {found['id']} is leaving", BUSY_S)
 
 

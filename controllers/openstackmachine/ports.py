@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from api.v1alpha1 import OpenStackServer
 from api.v1beta2 import OpenStackCluster
@@ -29,11 +29,28 @@ class Place:
     subnet_id: str
     addresses: tuple[str, ...]
 
+    def is_of(self, version: int) -> bool:
+        """Return whether its address is of an IP version."""
+        return ipaddress.ip_address(self.address).version == version
+
+    def of_one_version(self) -> Place:
+        """Return the place without the addresses of the other IP version."""
+        version = ipaddress.ip_address(self.address).version
+        own = tuple(each for each in self.addresses if ipaddress.ip_address(each).version == version)
+        return replace(self, addresses=own)
+
 
 def version_of_vip(infra: OpenStackCluster) -> int:
     """Return the IP version of the load balancer's virtual IP, 4 if there is none; pure."""
     balancer = infra.status.api_server_managed_load_balancer
     return ipaddress.ip_address(balancer.internal_ip).version if balancer and balancer.internal_ip else 4
+
+
+def versions_of_vips(infra: OpenStackCluster) -> tuple[int, ...]:
+    """Return the IP versions of the load balancer's virtual IPs without duplicates, the first one's first; pure."""
+    balancer = infra.status.api_server_managed_load_balancer
+    more = balancer.additional_internal_ips if balancer else ()
+    return tuple(dict.fromkeys((version_of_vip(infra), *(ipaddress.ip_address(each).version for each in more))))
 
 
 def place_of_machine(scope: MachineScope, infra: OpenStackCluster, *, version: int = 4) -> Place:

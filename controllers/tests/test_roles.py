@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from controllers import roles
+
+PAGE: Final = Path(__file__).parents[2] / "docs/reference/openstackcluster.md"
 
 
 @pytest.mark.parametrize(
     ("role", "expected"),
     [
+        (roles.NETWORK, "network"),
+        (roles.SUBNET, "subnet"),
+        (roles.ADDITIONAL_SUBNET, "subnet-2"),
+        (roles.ROUTER, "router"),
+        (roles.ROUTER_INTERFACE, "router-interface"),
+        (roles.ADDITIONAL_ROUTER_INTERFACE, "router-interface-2"),
         (roles.LOAD_BALANCER, "lb-api"),
         (roles.API_FLOATING_IP, "fip-api"),
         (roles.BASTION_FLOATING_IP, "fip-bastion"),
@@ -20,6 +31,8 @@ from controllers import roles
         (roles.pool(6443), "pool-6443"),
         (roles.monitor(6443), "monitor-6443"),
         (roles.member(6443), "member-6443"),
+        (roles.additional_member(6443), "member-6443-2"),
+        (roles.servers("hard", ""), "servers-hard-e3b0c44298fc1c149afb"),
         (roles.SERVER, "server"),
         (roles.port(0), "port-0"),
         (roles.trunk(0), "trunk-0"),
@@ -33,7 +46,34 @@ def test_a_role_keeps_its_text(role: str, expected: str) -> None:
 
 def test_ports_are_read_from_the_roles_of_pools_and_members() -> None:
     assert roles.port_of_pool(roles.pool(6443)) == 6443
-    assert roles.port_of_member(roles.member(9345)) == 9345
+    assert {roles.port_of_member(role) for role in roles.members(9345)} == {9345}
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize(
+    "role",
+    [
+        roles.NETWORK,
+        roles.SUBNET,
+        roles.ADDITIONAL_SUBNET,
+        roles.ROUTER,
+        roles.ROUTER_INTERFACE,
+        roles.ADDITIONAL_ROUTER_INTERFACE,
+        roles.LOAD_BALANCER,
+        "listener-<port>",
+        "pool-<port>",
+        "monitor-<port>",
+        roles.API_FLOATING_IP,
+        roles.BASTION_FLOATING_IP,
+        *map(roles.group, (roles.CONTROL_PLANE, roles.WORKER, roles.BASTION)),
+        "servers-<policy>-<hash>",
+    ],
+)
+def test_role_of_a_cluster_is_on_its_page(role: str) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    table = page[page.index("## Roles") : page.index("## Deletion")]
+
+    assert f"`{role}`" in table
 
 
 def test_volumes_are_recognised_by_their_role() -> None:

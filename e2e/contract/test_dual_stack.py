@@ -10,6 +10,7 @@ from capo.errors import CapoError, InvalidSpecError, NotFoundError
 from capo.json_types import Body
 from capo.openstack import floating_ip, load_balancer, network, port, router, subnet
 from capo.openstack.floating_ip import WantedFloatingIP
+from capo.openstack.load_balancer import WantedVip
 from capo.openstack.router import WantedRouter
 from capo.openstack.subnet import WantedSubnet
 from e2e.contract.environment import CIDR, UNKNOWN, ContractEnvironment
@@ -336,7 +337,7 @@ def test_load_balancer_has_a_vip_of_each_family(world: ContractEnvironment, mode
     listener = world.wanted_listener(allowed_cidrs=["10.0.0.0/8", "fd00::/16"])
 
     made = world.active_load_balancer(
-        vip_network_id=parent, vip_subnet_id=first, additional_vip_subnet_ids=(second,), listeners=(listener,)
+        vip_network_id=parent, vip_subnet_id=first, additional_vips=(WantedVip(second),), listeners=(listener,)
     )
 
     (other,) = load_balancer.LoadBalancer(made).additional_vips
@@ -347,12 +348,25 @@ def test_load_balancer_has_a_vip_of_each_family(world: ContractEnvironment, mode
     assert held == {made["vip_address"], other.ip_address}
 
 
+def test_address_of_the_second_vip_can_be_chosen(world: ContractEnvironment) -> None:
+    parent, first, second = dual(world, STATEFUL)
+
+    made = world.load_balancer(
+        vip_network_id=parent,
+        vip_subnet_id=first,
+        vip_address="10.6.0.42",
+        additional_vips=(WantedVip(second, "fd00:6::42"),),
+    )
+
+    assert load_balancer.LoadBalancer(made).vip_addresses == ["10.6.0.42", "fd00:6::42"]
+
+
 def test_wrong_second_vip_is_refused(world: ContractEnvironment) -> None:
     parent, first, _ = dual(world)
 
     for wish in (first, world.subnet_id, UNKNOWN):
         wanted = world.wanted_load_balancer(
-            vip_network_id=parent, vip_subnet_id=first, additional_vip_subnet_ids=(wish,)
+            vip_network_id=parent, vip_subnet_id=first, additional_vips=(WantedVip(wish),)
         )
         refusal = world.refused(lambda wanted=wanted: load_balancer.create(world.cloud, wanted))  # type: ignore[misc]
         assert isinstance(refusal.error, CapoError)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from api.v1beta2.network import SecurityGroupFilter, SecurityGroupParam
@@ -50,7 +52,12 @@ def test_new_group_has_two_egress_rules(world: ContractEnvironment) -> None:
     assert sorted((rule["direction"], rule["ethertype"]) for rule in rules) == [("egress", "IPv4"), ("egress", "IPv6")]
     for rule in rules:
         assert rule["protocol"] is rule["port_range_min"] is rule["remote_ip_prefix"] is rule["remote_group_id"] is None
-    assert {rule["id"] for rule in show(world, made["id"])["security_group_rules"]} == {rule["id"] for rule in rules}
+    shown = show(world, made["id"])
+    assert {rule["id"] for rule in shown["security_group_rules"]} == {rule["id"] for rule in rules}
+    born, *of_rules = (
+        datetime.datetime.fromisoformat(each["created_at"]) for each in (shown, *shown["security_group_rules"])
+    )
+    assert all(abs(each - born).total_seconds() <= 2 for each in of_rules)
 
 
 def test_groups_are_made_in_one_call_in_the_order_of_the_wishes(world: ContractEnvironment) -> None:

@@ -102,6 +102,56 @@ PERMITTED = [
 ]
 
 
+V6_SUBNET = {"cidr": "fd00:6::/64", "dnsNameservers": ["fd00::53"]}
+POOL = {"subnetPoolID": OTHER_ID}
+SLAAC = {"ipv6AddressMode": "slaac", "ipv6RAMode": "slaac"}
+BALANCED = {"apiServer": {"managedLoadBalancer": {"enabled": True}}}
+DUAL_STATUS = {
+    "network": {"id": NETWORK_ID, "subnets": [{"id": SUBNET_ID, "cidr": "10.6.0.0/24"}, {"cidr": "fd00:6::/64"}]},
+    "apiServerManagedLoadBalancer": {"id": "a", "internalIP": "10.6.0.5", "additionalInternalIPs": ["fd00:6::5"]},
+}
+PRUNED = [
+    pytest.param({"managedSubnets": [SUBNET]}, {"additionalManagedSubnet": V6_SUBNET}, id="subnet"),
+    pytest.param({"managedSubnets": [SUBNET]}, {"additionalManagedSubnet": POOL}, id="subnet of a pool"),
+    pytest.param({"managedSubnets": [V6_SUBNET]}, {"additionalManagedSubnet": SUBNET}, id="IPv6 first"),
+    pytest.param(BALANCED, {"apiServerIPFamilies": ["IPv4", "IPv6"]}, id="families"),
+    pytest.param({"managedSubnets": [V6_SUBNET]}, {"managedSubnets": [V6_SUBNET | SLAAC]}, id="modes"),
+]
+
+
+@pytest.mark.parametrize(("old", "added"), PRUNED)
+def test_what_other_definitions_pruned_may_be_added_again_if_it_exists(old: Json, added: Json) -> None:
+    assert faults(cluster(old, DUAL_STATUS), cluster(old | added)) == []
+
+
+@pytest.mark.parametrize(("old", "added"), PRUNED)
+def test_what_does_not_exist_may_not_be_added_later(old: Json, added: Json) -> None:
+    assert faults(cluster(old, {}), cluster(old | added))
+
+
+@pytest.mark.parametrize(
+    ("old", "added"),
+    [
+        pytest.param({"managedSubnets": [SUBNET]}, {"additionalManagedSubnet": {"cidr": "fd00:7::/64"}}, id="CIDR"),
+        pytest.param({"managedSubnets": [SUBNET]}, {"additionalManagedSubnet": SUBNET}, id="the first again"),
+        pytest.param(BALANCED, {"apiServerIPFamilies": ["IPv6", "IPv4"]}, id="order of families"),
+        pytest.param(BALANCED, {"apiServerIPFamilies": ["IPv4"]}, id="fewer families"),
+        pytest.param(
+            BALANCED | {"apiServerIPFamilies": ["IPv4"]}, {"apiServerIPFamilies": ["IPv4", "IPv6"]}, id="more families"
+        ),
+        pytest.param({"managedSubnets": [SUBNET]}, {"managedSubnets": [SUBNET | SLAAC]}, id="modes of IPv4"),
+        pytest.param(
+            {"managedSubnets": [V6_SUBNET | SLAAC]},
+            {"managedSubnets": [V6_SUBNET | {"ipv6AddressMode": "dhcpv6-stateful", "ipv6RAMode": "dhcpv6-stateful"}]},
+            id="other modes",
+        ),
+        pytest.param({"managedSubnets": [V6_SUBNET | SLAAC]}, {"managedSubnets": [V6_SUBNET]}, id="modes go"),
+    ],
+)
+def test_other_values_than_those_that_exist_are_refused(old: Json, added: Json) -> None:
+    assert faults(cluster(old, DUAL_STATUS), cluster(old | added))
+
+
 @pytest.mark.parametrize(("old", "new"), PERMITTED)
 def test_what_may_change_of_a_cluster(old: Json, new: Json) -> None:
     assert faults(cluster(old, STATUS), cluster(new)) == []

@@ -3,13 +3,16 @@ from __future__ import annotations
 import pytest
 
 from api import validation
+from api.validation import warning
 from capo.json_types import Json
+from capo.openstack import octavia_providers
 
 ID = "5d2d0b1e-6d6c-4a0e-9a4c-1f6b1a4c2f10"
 NETWORK = {"network": {"id": ID}}
 MACHINE = {"flavor": {"id": "1"}, "image": {"id": ID}}
 RULE = {"name": "a", "direction": "ingress"}
 DEVICE = {"name": "etcd", "sizeGiB": 1}
+BOTH = {"apiServerIPFamilies": ["IPv4", "IPv6"]}
 MANAGED = {"managedSubnets": [{"cidr": "10.6.0.0/24"}]}
 CASES = [
     pytest.param(MANAGED | NETWORK, "network", "managedSubnets is set", id="network beside managed subnets"),
@@ -82,6 +85,57 @@ CASES = [
         "apiServer.managedLoadBalancer.subnets",
         "only the first entry is used",
         id="second subnet of the load balancer",
+    ),
+    pytest.param(
+        NETWORK | BOTH | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}] * 3}}},
+        "apiServer.managedLoadBalancer.subnets",
+        "only the first entry of each IP version in apiServerIPFamilies is used",
+        id="third subnet of the load balancer",
+    ),
+    pytest.param(
+        MANAGED | {"apiServerIPFamilies": ["IPv4"]},
+        "apiServerIPFamilies",
+        "has no effect: there is no managed load balancer",
+        id="families without load balancer",
+    ),
+    pytest.param(
+        MANAGED | BOTH | {"apiServer": {"managedLoadBalancer": {"enabled": False}}},
+        "apiServerIPFamilies",
+        "has no effect: there is no managed load balancer",
+        id="families of a load balancer that is not made",
+    ),
+    *(
+        pytest.param(
+            MANAGED | BOTH | {"apiServer": {"managedLoadBalancer": {"provider": provider}}},
+            "apiServerIPFamilies",
+            f"the provider {provider} has one virtual IP",
+            id=f"two families with {provider}",
+        )
+        for provider in ("f5", "F5Networks", "a10")
+    ),
+    pytest.param(
+        MANAGED | {"additionalManagedSubnet": {"cidr": "nonsense"}},
+        "additionalManagedSubnet.cidr",
+        '"nonsense" is not an address or CIDR',
+        id="CIDR of the second subnet",
+    ),
+    pytest.param(
+        MANAGED | {"additionalManagedSubnet": {"cidr": "fd00::/64", "dnsNameservers": ["fd00::53", "nope"]}},
+        "additionalManagedSubnet.dnsNameservers[1]",
+        '"nope" is not an IP address',
+        id="name server of the second subnet",
+    ),
+    pytest.param(
+        MANAGED | {"additionalManagedSubnet": {"cidr": "fd00::/64", "allocationPools": [{"start": "a"}]}},
+        "additionalManagedSubnet.allocationPools[0].start",
+        '"a" is not an IP address',
+        id="pool of the second subnet",
+    ),
+    pytest.param(
+        NETWORK | {"workloadLeftovers": {"policy": "Delete"}},
+        "workloadLeftovers.policy",
+        "has no effect: load balancers are deleted only on a network that the provider creates",
+        id="leftovers on an existing network",
     ),
     pytest.param(
         NETWORK | {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["10.0.0.0/8", "10.0.0.0/99"]}}},
@@ -230,12 +284,28 @@ WELL = [
     NETWORK | {"apiServer": {"managedLoadBalancer": {"enabled": False}}},
     NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}], "allowedCIDRs": ["2001:db8::/32"]}}},
     {"subnets": [{"id": ID}], "controlPlaneOmitAvailabilityZone": True},
+    NETWORK
+    | BOTH
+    | {
+        "apiServer": {
+            "managedLoadBalancer": {"subnets": [{"id": ID}] * 2, "allowedCIDRs": ["192.0.2.0/24", "fd00::/64"]}
+        }
+    },
+    MANAGED | BOTH | {"apiServer": {"managedLoadBalancer": {"provider": "ovn"}}},
+    MANAGED | {"additionalManagedSubnet": {"subnetPoolID": ID}, "workloadLeftovers": {"policy": "Delete"}},
+    NETWORK | {"workloadLeftovers": {"clusterName": "team-a.shop"}},
 ]
 
 
 @pytest.mark.parametrize("spec", WELL)
 def test_what_is_well_is_not_warned_about(spec: Json) -> None:
     assert validation.warnings_of("OpenStackCluster", {"spec": spec}) == []
+
+
+def test_providers_with_one_virtual_ip_are_those_that_controllers_know() -> None:
+    known = octavia_providers.known()
+
+    assert set(warning.ONE_VIP) == {name for name in known if not octavia_providers.of(name).has_additional_vips}
 
 
 @pytest.mark.parametrize("kind", validation.KINDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import configparser
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -88,6 +88,72 @@ def test_an_application_credential_needs_no_names(tmp_path: Path, capsys: pytest
         "ca-file": "/etc/ssl/ca.pem",
         "tls-insecure": "true",
     }
+
+
+OVN = {"lb-provider": "ovn", "lb-method": "SOURCE_IP_PORT"}
+
+
+def balanced(provider: str) -> dict[str, Any]:
+    return {"apiServer": {"managedLoadBalancer": {"enabled": True, "provider": provider}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "expected"),
+    [
+        pytest.param({}, [], {}, id="default"),
+        pytest.param(balanced("ovn"), [], OVN, id="ovn"),
+        pytest.param(balanced("octavia"), [], {"lb-provider": "octavia"}, id="amphora by its other name"),
+        pytest.param({}, ["--lb-provider", "ovn"], OVN, id="ovn by the option"),
+        pytest.param(balanced("ovn"), ["--lb-provider", "amphora"], {"lb-provider": "amphora"}, id="option first"),
+    ],
+)
+def test_services_get_the_provider_of_the_cluster_with_an_algorithm_that_it_has(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    spec: dict[str, Any],
+    options: list[str],
+    expected: dict[str, str],
+) -> None:
+    assert main([*written(tmp_path, spec=spec), *options]) == 0
+
+    found = parsed(capsys.readouterr().out)["LoadBalancer"]
+    assert {name: value for name, value in found.items() if name.startswith("lb-")} == expected
+
+
+PAGE: Final = Path(__file__).parents[3] / "docs/how-to/cloud-controller.md"
+
+
+def test_commands_of_the_page_print_what_it_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.yaml").write_bytes((tmp_path / "cluster.yaml").read_bytes())
+    clouds = yaml.safe_load((tmp_path / "clouds.yaml").read_text())
+    (tmp_path / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"workloads": clouds["clouds"]["prod"]}}))
+    lines = [line.strip() for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    commands = [line for line in lines if line.startswith("capo cloud-conf ")]
+    assert len(commands) == 2
+
+    for command in commands:
+        arguments, target = command.removeprefix("capo ").split(" > ")
+        assert target == "cloud.conf"
+        assert main(arguments.split()) == 0
+
+    notes = capsys.readouterr().err.splitlines()
+    assert notes
+    assert set(notes) <= set(lines)
+
+
+def test_the_table_of_the_page_has_every_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = {**balanced("ovn"), "managedSecurityGroups": {}}
+    assert main([*written(tmp_path, spec=spec), "--ca-file", "/ca.pem"]) == 0
+    printed = parsed(capsys.readouterr().out)
+    rows = "".join(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|"))
+
+    keys = {*printed["LoadBalancer"], "region", "ca-file"}
+
+    assert {key for key in keys if f"`{key}`" not in rows} == set()
 
 
 def test_the_options_have_the_name_that_the_cluster_is_given(

@@ -397,9 +397,11 @@ def test_a_load_balancer_is_made_whole_and_every_child_carries_its_stamp() -> No
 
 
 def test_a_load_balancer_asks_for_one_more_address() -> None:
-    wanted = load_balancer.WantedLoadBalancer(STAMP, "lb", "d", "net", "v4", [], additional_vip_subnet_ids=("v6",))
+    vips = (load_balancer.WantedVip("v6"), load_balancer.WantedVip("other", "10.1.0.5"))
+    wanted = load_balancer.WantedLoadBalancer(STAMP, "lb", "d", "net", "v4", [], additional_vips=vips)
 
-    assert load_balancer.request(wanted)["loadbalancer"]["additional_vips"] == [{"subnet_id": "v6"}]
+    asked = load_balancer.request(wanted)["loadbalancer"]["additional_vips"]
+    assert asked == [{"subnet_id": "v6"}, {"subnet_id": "other", "ip_address": "10.1.0.5"}]
 
 
 def test_a_load_balancer_names_provider_flavor_zone_and_address_when_they_are_given() -> None:

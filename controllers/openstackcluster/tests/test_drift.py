@@ -12,7 +12,14 @@ import yaml
 from capo import names
 from capo.kube.kinds import OPENSTACK_CLUSTER
 from controllers import drift
-from controllers.openstackcluster.tests.environment import BALANCER, BALANCER_PATH, GROUPS, MANAGED, ClusterEnvironment
+from controllers.openstackcluster.tests.environment import (
+    BALANCER,
+    BALANCER_PATH,
+    BASTION,
+    GROUPS,
+    MANAGED,
+    ClusterEnvironment,
+)
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 
 NETWORK_PATH = "/network/v2.0"
@@ -250,6 +257,36 @@ def test_tags_of_the_spec(world: ClusterEnvironment, chosen: str | None, tags: s
     assert set(network["tags"]) == tags
     assert world.message("NetworkReady") == message.format(network["id"])
     assert len(events(world)) == (0 if chosen else 1)
+    assert world.is_ready()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "tags", "message"),
+    [
+        pytest.param(None, {"blue", "theirs"}, "", id="none"),
+        pytest.param("Report", {"theirs"}, "tags of floating ip {} (blue) changed externally", id="Report"),
+        pytest.param("Off", {"theirs"}, "", id="Off"),
+    ],
+)
+def test_tags_of_floating_ips(world: ClusterEnvironment, chosen: str | None, tags: set[str], message: str) -> None:
+    world.up(**MANAGED, **BALANCER, **BASTION, tags=["blue"], **policy(tags=chosen), for_s=120)
+    assert world.is_ready(), world.message("Ready")
+    made = {each["port_id"]: each for each in world.created()["floatingips"].values()}
+    assert [each["tags"] for each in made.values()] == [["blue"], ["blue"]]
+    assert events(world) == []
+    for each in made.values():
+        world.member.ask("PUT", f"{NETWORK_PATH}/floatingips/{each['id']}/tags", {"tags": ["theirs"]})
+
+    later(world)
+
+    found = world.created()["floatingips"].values()
+    assert [set(each["tags"]) for each in found] == [tags, tags]
+    address = world.status()["bastion"]["floatingIP"]
+    of_bastion = next(each["id"] for each in found if each["floating_ip_address"] == address)
+    (of_api,) = {each["id"] for each in found} - {of_bastion}
+    assert world.message("APIEndpointReady") == message.format(of_api)
+    assert world.message("BastionReady") == message.format(of_bastion)
+    assert len(events(world)) == (0 if chosen else 2)
     assert world.is_ready()
 
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET
+from api import validation
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET
 from capo.openstack import load_balancer, lookup_threads
 from controllers.openstackcluster.tests.environment import (
     BALANCER,
@@ -64,13 +65,14 @@ def existing(world: ClusterEnvironment, *, first: int = 4) -> tuple[dict[str, An
     return {"network": {"id": network["id"]}, "subnets": [{"id": each["id"]} for each in ordered]}, by_version
 
 
-def join(world: ClusterEnvironment, name: str = "one") -> None:
-    """Create a control plane machine and wait until it is there."""
+def join(world: ClusterEnvironment, name: str = "one", **spec: Any) -> None:
+    """Create a control plane machine with this spec and wait until it is there."""
     world.patch(CLUSTER, CLUSTER_NAME, {"status": {"initialization": {"infrastructureProvisioned": True}}})
     world.apply(SECRET, objects.bootstrap())
     world.apply(MACHINE, objects.machine(name, CLUSTER_NAME, is_control_plane=True))
     owner = world.get(MACHINE, name)
-    world.apply(OPENSTACK_MACHINE, objects.openstack_machine(name, CLUSTER_NAME, is_control_plane=True, owner=owner))
+    made = objects.openstack_machine(name, CLUSTER_NAME, is_control_plane=True, owner=owner, **spec)
+    world.apply(OPENSTACK_MACHINE, made)
     world.settle(for_s=120)
 
 
@@ -233,6 +235,64 @@ def test_subnet_stays_in_use_when_its_field_is_pruned(world: ClusterEnvironment)
     assert len(world.status()["network"]["subnets"]) == 2
 
 
+def test_fields_that_were_pruned_can_be_applied_again(world: ClusterEnvironment) -> None:
+    spec = {**DUAL, **BALANCER, "apiServerIPFamilies": ["IPv4", "IPv6"]}
+    world.up(**spec, for_s=120)
+    before = world.created()
+    # The other definitions prune the fields of spec and status alike.
+    world.change(additionalManagedSubnet=None, apiServerIPFamilies=None)
+    pruned = {"apiServerManagedLoadBalancer": {"additionalInternalIPs": None}, "resources": None}
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": pruned})
+    world.start()
+    world.settle(for_s=120)
+
+    old = world.osc()
+    again = {**old, "spec": {**old["spec"], **spec}}
+    assert validation.faults_of_update("OpenStackCluster", old, again, is_dry_run=False) == []
+    world.change(**spec)
+    world.settle(for_s=120)
+
+    assert world.is_ready(), world.message("Ready")
+    assert world.created() == before
+
+
+def test_modes_that_the_subnet_does_not_have_are_named(world: ClusterEnvironment) -> None:
+    world.up(managedSubnets=[{"cidr": V6}])
+
+    world.change(**ONLY_V6)
+    world.settle(for_s=60)
+
+    id_ = subnet(world, 6)["id"]
+    assert f"ipv6AddressMode of subnet {id_} stays unset, the spec has slaac" in world.message("NetworkReady")
+    assert world.shown("NetworkReady") == ("True", "Ready")
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_named"),
+    [
+        pytest.param(ONLY_V6, True, id="IPv6 alone"),
+        pytest.param(DUAL, True, id="IPv6 beside IPv4"),
+        pytest.param(DUAL_V6_FIRST, True, id="IPv6 first"),
+        pytest.param(MANAGED, False, id="IPv4"),
+        pytest.param({"managedSubnets": [{"cidr": V6}]}, False, id="no advertisements wanted"),
+    ],
+)
+@pytest.mark.parametrize("is_hidden", [True, False], ids=["none visible", "disabled"])
+def test_prefix_that_no_router_advertises_is_named(
+    world: ClusterEnvironment, spec: dict[str, Any], is_named: bool, is_hidden: bool
+) -> None:
+    if is_hidden:
+        world.show_external(is_visible=False)
+    network = {} if is_hidden else {"enableExternalNetwork": False}
+    api = {"enableFloatingIP": False, "managedLoadBalancer": {"enabled": True}}
+
+    world.up(**spec, **network, apiServer=api)
+
+    assert world.shown("RouterReady") == ("True", "Ready")
+    assert "no external network: the cluster has no router" in world.message("RouterReady")
+    assert ("nothing advertises the prefix of IPv6" in world.message("RouterReady")) == is_named
+
+
 def test_second_subnet_takes_two_requests(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     single = len(world.requests())
@@ -259,7 +319,7 @@ def test_settled_dual_stack_cluster_writes_nothing_and_asks_little(world: Cluste
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(1, 14))
+@pytest.mark.parametrize("number", range(1, 13))
 def test_manager_that_dies_before_a_write_leaves_one_of_each(world: ClusterEnvironment, number: int) -> None:
     world.place(**{**FULL, **DUAL})
     with killed_at_write(world, number):
@@ -518,6 +578,59 @@ def test_machine_on_an_existing_network_has_both_addresses(
     member = fleet.one("members")
     assert versions([member["address"]]) == [first]
     assert member["subnet_id"] == by_version[first]["id"]
+
+
+def served(world: ClusterEnvironment) -> dict[int, list[str]]:
+    """Return by IP version the members to which OVN connects: a virtual IP leads to those of its own version alone."""
+    members = world.created().get("members", {}).values()
+    balancer = world.one("loadbalancers")
+    vips = [balancer["vip_address"], *(each["ip_address"] for each in balancer["additional_vips"])]
+    found = [each["address"] for each in members]
+    return {version: sorted(each for each in found if versions([each]) == [version]) for version in versions(vips)}
+
+
+@pytest.mark.parametrize("families", [["IPv4", "IPv6"], ["IPv6", "IPv4"]], ids=["IPv4 first", "IPv6 first"])
+def test_each_vip_of_ovn_leads_to_the_machines(fleet: ClusterEnvironment, families: list[str]) -> None:
+    fleet.use_ovn()
+    wanted = {"managedLoadBalancer": {"enabled": True, "additionalPorts": [9345]}, "enableFloatingIP": True}
+    fleet.up(**DUAL, **GROUPS, apiServer=wanted, apiServerIPFamilies=families, for_s=120)
+    join(fleet)
+    join(fleet, "two")
+
+    own = {
+        version: sorted(a for name in ("one", "two") for a in addresses(fleet, name) if versions([a]) == [version])
+        for version in (4, 6)
+    }
+    assert fleet.is_ready(), fleet.message("Ready")
+    assert served(fleet) == {version: sorted([*own[version], *own[version]]) for version in (4, 6)}  # in both pools
+    by_subnet = {member["address"]: member["subnet_id"] for member in fleet.created()["members"].values()}
+    assert {address: subnet(fleet, versions([address])[0])["id"] for address in by_subnet} == by_subnet
+
+    for name in ("one", "two"):
+        fleet.delete(OPENSTACK_MACHINE, name)
+    fleet.settle(for_s=300)
+    assert "members" not in fleet.created()
+    assert not fleet.exists(OPENSTACK_MACHINE, "one")
+
+
+def test_amphora_has_one_member_for_each_machine(fleet: ClusterEnvironment) -> None:
+    fleet.up(**TWO_VIPS, **GROUPS, for_s=120)
+    join(fleet)
+
+    assert versions([fleet.one("members")["address"]]) == [4]
+
+
+def test_vip_of_ovn_that_leads_nowhere_is_shown_on_the_machine(fleet: ClusterEnvironment) -> None:
+    fleet.use_ovn()
+    stateful = {"cidr": V6, "ipv6AddressMode": "dhcpv6-stateful", "ipv6RAMode": "dhcpv6-stateful"}
+    fleet.up(**{**TWO_VIPS, "additionalManagedSubnet": stateful}, **GROUPS, for_s=120)
+    only = {"network": {"id": fleet.one("networks")["id"]}, "fixedIPs": [{"subnet": {"id": subnet(fleet, 4)["id"]}}]}
+    join(fleet, ports=[only])
+
+    assert versions([fleet.one("members")["address"]]) == [4]
+    shown = fleet.condition(OPENSTACK_MACHINE, "one", "APIServerIngressReady")
+    assert shown["status"] == "True"
+    assert "no address of IPv6" in shown["message"]
 
 
 def test_member_at_the_other_address_of_its_machine_stays(fleet: ClusterEnvironment) -> None:

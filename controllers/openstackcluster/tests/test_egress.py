@@ -19,6 +19,7 @@ from controllers.openstackcluster.tests.given import NETWORK_PATH
 from controllers.openstackcluster.tests.test_idle import given_network
 
 RESTRICTED: dict[str, Any] = {"managedSecurityGroups": {"allowAllOutboundTraffic": False}}
+SECOND_SUBNET: dict[str, Any] = {"additionalManagedSubnet": {"cidr": "fd00:6::/64"}}
 OPEN = {("IPv4", None, None, None, None), ("IPv6", None, None, None, None)}
 SUFFIXES = ("controlplane", "worker", "bastion")
 
@@ -80,6 +81,23 @@ def test_all_ports_of_the_load_balancer_are_reached(world: ClusterEnvironment) -
     world.up(**MANAGED, apiServer=balancer, **RESTRICTED)
 
     assert api(*addresses(world), ports=(443, 8132)) <= egress(world, "worker")
+
+
+@pytest.mark.parametrize("families", [["IPv4", "IPv6"], ["IPv6", "IPv4"]], ids=["IPv4 first", "IPv6 first"])
+def test_both_virtual_ips_are_reached(world: ClusterEnvironment, families: list[str]) -> None:
+    world.up(**MANAGED, **SECOND_SUBNET, **BALANCER, **RESTRICTED, apiServerIPFamilies=families, for_s=120)
+    shown = world.status()["apiServerManagedLoadBalancer"]
+    vips = [shown["internalIP"], *shown["additionalInternalIPs"]]
+    assert len(vips) == 2
+    wanted = {f"{each}/128" if ":" in each else f"{each}/32" for each in vips}
+
+    assert wanted <= {rule[3] for rule in egress(world, "worker") if rule[2] == 6443}
+
+    world.add_fault(match={"service": "load-balancer"}, effect={"status": 503})
+    world.start()
+    world.settle(for_s=1300)
+
+    assert wanted <= {rule[3] for rule in egress(world, "worker") if rule[2] == 6443}
 
 
 def test_a_cluster_with_everything_open_has_the_rules_that_neutron_gave(world: ClusterEnvironment) -> None:
@@ -292,3 +310,67 @@ def test_a_client_that_is_no_address_is_refused(world: ClusterEnvironment) -> No
 
     assert world.shown("SecurityGroupsReady") == ("False", "SecurityGroupCreateFailed")
     assert "nodePortAllowedCIDRs: 'everyone'" in world.message("SecurityGroupsReady")
+
+
+# -- policies of drift -----------------------------------------------------------------------------------------------
+
+
+def group_id(world: ClusterEnvironment, suffix: str) -> str:
+    """Return the id of a managed group."""
+    return str(world.one("security_groups", name=f"k8s-cluster-default-kube-secgroup-{suffix}")["id"])
+
+
+@pytest.mark.parametrize("policy", ["Off", "Report"])
+@pytest.mark.parametrize("effect", [{"cut": "before"}, {"cut": "after"}, {"status": 503}], ids=["lost", "cut", "503"])
+def test_a_first_run_that_is_interrupted_leaves_no_egress_open(
+    world: ClusterEnvironment, policy: str, effect: dict[str, Any]
+) -> None:
+    deletions = {"method": "DELETE", "path": "/v2.0/security-group-rules*", "nth": 1}
+    world.add_fault(match=deletions, effect=effect)
+
+    world.up(**MANAGED, **BALANCER, **RESTRICTED, driftPolicy={"securityGroupRules": policy}, for_s=900)
+
+    assert world.is_ready(), world.message("Ready")
+    assert not OPEN & (egress(world, "controlplane") | egress(world, "worker"))
+    assert world.message("SecurityGroupsReady") == ""
+
+
+def test_the_group_of_a_new_bastion_is_restricted_after_an_interruption(world: ClusterEnvironment) -> None:
+    spec = {**FULL, **RESTRICTED, "driftPolicy": {"securityGroupRules": "Off"}}
+    bastion = spec.pop("bastion")
+    world.up(**spec)
+    deletions = {"method": "DELETE", "path": "/v2.0/security-group-rules*", "nth": 1}
+    world.add_fault(match=deletions, effect={"cut": "before"})
+
+    world.change(bastion=bastion)
+    world.settle(for_s=900)
+
+    assert world.is_ready(), world.message("Ready")
+    assert not OPEN & egress(world, "bastion")
+
+
+@pytest.mark.parametrize("was_restricted", [False, True], ids=["always open", "open again"])
+def test_a_restriction_together_with_the_policy_closes_egress(world: ClusterEnvironment, was_restricted: bool) -> None:
+    world.up(**MANAGED, **BALANCER, **(RESTRICTED if was_restricted else GROUPS), for_s=120)
+    world.change(managedSecurityGroups={"allowAllOutboundTraffic": True})
+    world.settle(for_s=60)
+    assert egress(world, "worker") >= OPEN
+
+    world.change(**RESTRICTED, driftPolicy={"securityGroupRules": "Off"})
+    world.settle(for_s=60)
+
+    assert not OPEN & (egress(world, "controlplane") | egress(world, "worker"))
+
+
+def test_egress_that_others_opened_later_stays_with_the_policy(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED, **BALANCER, **RESTRICTED, driftPolicy={"securityGroupRules": "Report"}, for_s=120)
+    world.clock.advance(60)
+    rule = {"security_group_id": group_id(world, "worker"), "direction": "egress", "ethertype": "IPv4"}
+    world.member.make(f"{NETWORK_PATH}/security-group-rules", "security_group_rule", **rule)
+
+    world.settle(for_s=3700)
+    world.resync()
+    world.settle(for_s=60)
+
+    assert len(OPEN & egress(world, "worker")) == 1
+    assert "added: egress IPv4 any any" in world.message("SecurityGroupsReady")

@@ -9,6 +9,7 @@ import pytest
 from capo import names
 from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY
 from controllers.openstackcluster.tests.environment import MANAGED, ClusterEnvironment
+from controllers.openstackcluster.tests.test_idle import given_network
 from controllers.openstackcluster.tests.test_workload_leftovers import OURS, TYPE, annotate, workloads
 
 
@@ -166,3 +167,76 @@ def test_a_listed_volume_with_snapshots_holds_the_deletion_until_they_are_gone(w
 
     assert world.is_gone()
     assert volume["id"] not in world.created().get("volumes", {})
+
+
+# -- existing networks -----------------------------------------------------------------------------------------------
+
+
+def up_on_existing_network(world: ClusterEnvironment, **spec: Any) -> str:
+    """Create a cluster on the network of a user; return the id of its subnet."""
+    where = given_network(world)
+    del where["bastion"]
+    world.up(**where, **spec, for_s=120)
+    assert world.is_ready(), world.message("Ready")
+    subnets = world.inventory()["subnets"]
+    return next(id_ for id_, subnet in subnets.items() if subnet["network_id"] == where["network"]["id"])
+
+
+def test_on_an_existing_network_the_deletion_waits_for_the_review_of_volumes_too(world: ClusterEnvironment) -> None:
+    up_on_existing_network(world)
+    wanted, kept = workloads(world).volume("cache"), workloads(world).volume("data")
+    world.clock.advance(30)
+    annotate(world, "review")
+    world.remove()
+    world.settle(for_s=600)
+    assert not world.is_gone()
+    assert world.message(TYPE).startswith("left by workloads of the cluster: volume ")
+    assert wanted["id"] in world.message(TYPE)
+
+    annotate(world, wanted["id"])
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    assert set(world.created()["volumes"]) == {kept["id"]}
+
+
+@pytest.mark.parametrize("policy", [{}, {"workloadLeftovers": {"policy": "Delete"}}], ids=["report", "delete"])
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["same process", "restarted"])
+def test_on_an_existing_network_what_has_the_name_of_the_cluster_is_shown_and_kept(
+    world: ClusterEnvironment, policy: dict[str, Any], is_restarted: bool
+) -> None:
+    subnet_id = up_on_existing_network(world, **policy)
+    volume = workloads(world).volume("data")
+    ours = workloads(world).load_balancer("shop", subnet_id)
+    theirs = workloads(world, "default.other").load_balancer("shop", subnet_id)
+    world.clock.advance(30)
+    if is_restarted:
+        world.start()
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    shown = [text for _, reason, text in world.events.seen if reason == "LeftoversFound"]
+    assert len(shown) == 1
+    assert f"possibly left by workloads of the cluster, and not deleted: load balancer {ours['id']}" in shown[0]
+    assert volume["id"] in shown[0]
+    assert theirs["id"] not in shown[0]
+    assert {ours["id"], theirs["id"]} <= set(world.created()["loadbalancers"])
+    assert volume["id"] in world.created()["volumes"]
+
+
+def test_on_an_existing_network_a_failing_octavia_holds_no_deletion_up(world: ClusterEnvironment) -> None:
+    where = given_network(world)
+    private: dict[str, Any] = {
+        "apiServer": {"enableFloatingIP": False},
+        "controlPlaneEndpoint": {"host": "10.6.0.9", "port": 6443},
+    }
+    world.up(network=where["network"], router=where["router"], **private, workloadLeftovers={"policy": "Delete"})
+    assert world.is_ready(), world.message("Ready")
+    world.add_fault(match={"service": "load-balancer"}, effect={"status": 503})
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert world.is_gone(), world.message("Ready")

@@ -194,7 +194,7 @@ def whole_then_gone(world: ClusterEnvironment) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(6, 27, 2))
+@pytest.mark.parametrize("number", range(6, 18, 2))
 def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over(world: ClusterEnvironment, number: int) -> None:
     world.use_ovn()
     world.place(**FULL)

@@ -79,7 +79,8 @@ def test_a_cluster_that_made_nothing_is_deleted_after_a_restart(
     world.start()
 
     assert is_deleted(world)
-    assert octavia_requests(world) == []
+    # Workloads may have left load balancers on a network that stays: they are searched for, and not waited for.
+    assert len(octavia_requests(world)) <= 2
 
 
 @pytest.mark.parametrize("effect", REFUSALS)

@@ -40,7 +40,7 @@ class History:
         self.source.choice([self.claim, self.claim, self.release, self.lose, self.occupy])()
         for_s = self.source.choice([0.5, 3.0, 20.0, 90.0])
         if self.source.random() < 0.4:
-            with killed_at_write(self.stage, self.source.randint(1, 8)):
+            with killed_at_write(self.stage, self.source.randint(1, 8), is_certain=False):
                 self.stage.settle(for_s=for_s)
             self.stage.start()
         else:

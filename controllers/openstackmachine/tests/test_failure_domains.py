@@ -113,7 +113,7 @@ def test_a_floating_ip_of_the_endpoint_leads_to_the_port_in_the_zone(site: Contr
     assert found["fixed_ip_address"].startswith("10.21.0.")
 
 
-@pytest.mark.parametrize("number", range(1, 12))
+@pytest.mark.parametrize("number", range(1, 10))
 def test_a_manager_that_dies_before_a_write_makes_one_port_and_one_member(
     site: ControlPlaneEnvironment, number: int
 ) -> None:

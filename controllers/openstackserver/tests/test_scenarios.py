@@ -370,10 +370,23 @@ def test_many_servers_at_once_share_their_lists(stage: InMemoryEnvironment) -> N
 TRUNK_AND_VOLUME: dict[str, Any] = {"trunk": True, "rootVolume": {"sizeGiB": 1}}
 
 
-@pytest.mark.parametrize("number", range(1, 5))
-@pytest.mark.parametrize("spec", [{}, {"trunk": True}, TRUNK_AND_VOLUME], ids=["plain", "trunk", "volume"])
+CREATES: dict[str, tuple[dict[str, Any], int]] = {
+    "plain": ({}, 2),
+    "trunk": ({"trunk": True}, 3),
+    "volume": (TRUNK_AND_VOLUME, 4),
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "number"),
+    [
+        pytest.param(spec, number, id=f"{name}-{number}")
+        for name, (spec, count) in CREATES.items()
+        for number in range(1, count + 1)
+    ],
+)
 def test_a_manager_that_dies_between_two_creates_makes_nothing_twice_and_forgets_nothing(
-    stage: InMemoryEnvironment, number: int, spec: dict[str, Any]
+    stage: InMemoryEnvironment, spec: dict[str, Any], number: int
 ) -> None:
     place(stage, **spec)
     with killed_before_create(number):

@@ -92,6 +92,7 @@ UNTIL_HOST: Final = "it may change until controlPlaneEndpoint has a host"
 """For ``enableFloatingIP``, which the table changes only in a cluster without endpoint."""
 ADVICE: Final = {
     "spec.additionalManagedSubnet": "it exists from the creation of the cluster on; dnsNameservers alone may change",
+    "spec.apiServerIPFamilies": "it may be set only to the families that the load balancer has in status",
     "spec.apiServer.fixedIP": ONCE,
     "spec.apiServer.floatingIP": "it may change only to the address that the load balancer has in status",
     "spec.apiServer.managedLoadBalancer": "of the load balancer, allowedCIDRs and monitor alone may change",
