@@ -169,7 +169,8 @@ class ClusterAPI:
         edited = _edited(owner.before, obj)
         machines = [each for each in self._of(MACHINE) if _is_of(each, owner.key)]
         kept = [] if edited else machines
-        wanted = int((obj.get("spec") or {}).get("replicas") or (len(machines) if owner.before else 1))
+        replicas = (obj.get("spec") or {}).get("replicas")
+        wanted = int(replicas) if replicas is not None else (len(machines) if owner.before else 1)
         cause = f"{owner.key.kind.kind} {owner.key.name}: {edited or f'{len(machines)} -> {wanted} replicas'}"
         for number in range(wanted - len(kept)):
             self._create_machine(owner.key, cluster, number, cause)

@@ -14,10 +14,12 @@ from capo.kube.kinds import (
     CLUSTER,
     KUBEADM_CONTROL_PLANE,
     MACHINE,
+    MACHINE_DEPLOYMENT,
     OPENSTACK_CLUSTER,
     OPENSTACK_MACHINE,
     OPENSTACK_MACHINE_TEMPLATE,
 )
+from capo.operations.plan.cluster_api import DEPLOYMENT_LABEL
 from capo.operations.plan.tests.environment import (
     PlannedEnvironment,
     cause_of,
@@ -155,6 +157,41 @@ def test_another_template_replaces_machines_as_planned(environment: PlannedEnvir
     environment.delete(OPENSTACK_MACHINE, "cp-0")
     environment.delete(MACHINE, "cp-0")
     expect_as_planned(environment, outcome)
+
+
+def workers(environment: PlannedEnvironment) -> None:
+    """Converge a cluster with a MachineDeployment ``md`` of two machines."""
+    environment.cluster()
+    environment.apply(OPENSTACK_MACHINE_TEMPLATE, objects.openstack_machine_template("small"))
+    environment.apply(MACHINE_DEPLOYMENT, machine_deployment(2, "small"))
+    environment.machines(["md-a", "md-b"])
+    for name in ("md-a", "md-b"):
+        environment.patch(MACHINE, name, {"metadata": {"labels": {DEPLOYMENT_LABEL: "md"}}})
+    environment.converge()
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 3])
+def test_another_number_of_replicas_is_carried_out_as_planned(
+    environment: PlannedEnvironment, tmp_path: Path, replicas: int
+) -> None:
+    workers(environment)
+    outcome = environment.plan(machine_deployment(replicas, "small"), path=tmp_path / "edit.yaml")
+    words = {f"MachineDeployment md: 2 -> {replicas} replicas"}
+    assert cause_of(outcome, "delete" if replicas < 2 else "create", "server") == words
+    environment.machines([f"md-plan{number}" for number in range(replicas - 2)])
+    for name in ("md-a", "md-b")[replicas:]:
+        environment.delete(OPENSTACK_MACHINE, name)
+        environment.delete(MACHINE, name)
+    expect_as_planned(environment, outcome)
+
+
+@pytest.mark.parametrize("owner", [machine_deployment(0, "small"), control_plane(0, "small")], ids=["workers", "cp"])
+def test_an_owner_of_no_machine_creates_none(environment: PlannedEnvironment, tmp_path: Path, owner: Json) -> None:
+    environment.cluster()
+    environment.patch(CLUSTER, NAME, {"spec": {"controlPlaneRef": {"kind": "KubeadmControlPlane", "name": "cp"}}})
+    environment.converge()
+    outcome = environment.plan(objects.openstack_machine_template("small"), owner, path=tmp_path / "new.yaml")
+    assert outcome.changes == []
 
 
 def test_an_edit_of_a_template_is_carried_out_as_planned(environment: PlannedEnvironment, tmp_path: Path) -> None:
