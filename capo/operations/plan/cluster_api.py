@@ -285,7 +285,7 @@ def _edited(before: Object | None, after: Object) -> str:
 def _edits(before: Object, after: Object) -> Iterator[str]:
     for path in _ROLLED_OUT:
         old, new = _at(before, path), _at(after, path)
-        if old != new:
+        if _compared(path, old) != _compared(path, new):
             words = f" {old['name']} -> {new['name']}" if _are_named(old, new) else " changed"
             yield f"{'.'.join(path)}{words}"
 
@@ -293,6 +293,20 @@ def _edits(before: Object, after: Object) -> Iterator[str]:
 def _are_named(old: Any, new: Any) -> bool:
     both = (old, new)
     return all(isinstance(each, Mapping) and "name" in each for each in both) and old["name"] != new["name"]
+
+
+def _compared(path: tuple[str, ...], value: Any) -> Any:
+    """Return what Cluster API compares of a value.
+
+    Its webhooks add the namespace of a reference and the v of a version; the version of a reference is not compared.
+    """
+    if path[-1] == "version" and value:
+        return f"v{str(value).removeprefix('v')}"
+    if not isinstance(value, Mapping):
+        return value
+    if value.keys() >= {"kind", "name"}:
+        return (references.group_of(value), value["kind"], value["name"])
+    return {name: _compared((*path, name), each) for name, each in value.items()}
 
 
 def _at(obj: Object, path: tuple[str, ...]) -> Any:

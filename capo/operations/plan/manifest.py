@@ -86,7 +86,7 @@ def apply(kube: PlannedKube, obj: Json, namespace: str) -> tuple[Key, Json | Non
         metadata.setdefault("namespace", namespace)
     wanted = {**wanted, "metadata": metadata}
     key = Key(kind, metadata.get("namespace", "") if kind.is_namespaced else "", metadata["name"])
-    before = kube.get(*key)
+    before = kube.take_version(key, str(wanted["apiVersion"]))
     if before is None:
         _check("CREATE", wanted, None)
         kube.put(kind, wanted)
