@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +72,14 @@ def is_of_use(obj: Json) -> bool:
     group = str(obj["apiVersion"]).rpartition("/")[0]
     spec = obj.get("spec")
     return (group, str(obj["kind"])) in _KINDS or (isinstance(spec, dict) and "machineTemplate" in spec)
+
+
+def namespaces(wanted: Iterable[Json], default: str) -> Iterator[str]:
+    """Yield the namespaces of objects."""
+    for obj in wanted:
+        known = _KINDS.get((str(obj["apiVersion"]).rpartition("/")[0], str(obj["kind"])))
+        if known is None or known.is_namespaced:
+            yield obj["metadata"].get("namespace") or default
 
 
 def apply(kube: PlannedKube, obj: Json, namespace: str) -> tuple[Key, Json | None]:

@@ -107,7 +107,7 @@ class Planner:
         Raises:
             OperatorError: there is none, or a read failed.
         """
-        self._load()
+        self._load([self.namespace])
         cluster = self.kube.get(CLUSTER, self.namespace, name)
         infra = self.kube.get(OPENSTACK_CLUSTER, self.namespace, name)
         if cluster is None and infra is None:
@@ -126,7 +126,7 @@ class Planner:
             OperatorError: a file cannot be read or applied, or a read failed.
         """
         wanted = [obj for path in paths for obj in manifest.read(path) if manifest.is_of_use(obj)]
-        self._load()
+        self._load(sorted(set(manifest.namespaces(wanted, self.namespace))) or [self.namespace])
         for obj in wanted:
             key, before = manifest.apply(self.kube, obj, self.namespace)
             self._keys.add(key)
@@ -170,19 +170,21 @@ class Planner:
         if before is not None and _topology(before) and (reason := _unrendered(before)):
             self._unknown.append(f"{place}: Cluster API has not yet rendered its topology ({reason})")
 
-    def _load(self) -> None:
-        """Read what the controllers watch: of all namespaces, or of one if the user may not list the others."""
+    def _load(self, namespaces: Sequence[str]) -> None:
+        """Read what the controllers watch: of all namespaces, or of some if the user may not list the others."""
         is_partial = False
         for kind in Rehearsal.watched():
             try:
                 self.kube.load(kind, None)
             except NotPermittedError:
-                self.kube.load(kind, self.namespace)
+                if not kind.is_namespaced:
+                    continue  # a role of one namespace cannot permit it; an object of the kind is read when it is used
+                for namespace in namespaces:
+                    self.kube.load(kind, namespace)
                 is_partial = True
         if is_partial:
-            self._unknown.append(
-                f"objects of other namespaces than {self.namespace} were not seen: the user may not list them"
-            )
+            places = ", ".join(namespaces)
+            self._unknown.append(f"objects of other namespaces than {places} were not seen: the user may not list them")
 
     def is_planned(self, kind: Kind, obj: Object) -> bool:
         """Return whether an object belongs to the plan."""
