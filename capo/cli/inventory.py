@@ -41,14 +41,14 @@ def add_parser(subparsers: Any) -> None:
     common.add_namespace(parser)
     common.add_project(parser)
     common.add_output(parser)
+    # A flag: an optional value would take the name of the cluster after it.
+    parser.add_argument("-w", "--watch", action="store_true", help="then print what changes, until Ctrl-C")
     parser.add_argument(
-        "-w",
-        "--watch",
-        nargs="?",
+        "--interval",
         type=float,
-        const=INTERVAL_S,
+        default=INTERVAL_S,
         metavar="SECONDS",
-        help=f"then print what changes, every so many seconds (default: {INTERVAL_S:g})",
+        help=f"time between two rounds of --watch (default: {INTERVAL_S:g})",
     )
 
 
@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     console, rounds = common.console_of(arguments), Rounds(_request(arguments))
     found = _taken(rounds, console)
     report.show(found, console)
-    if arguments.watch is not None:
-        _watch(rounds, console, found, arguments.watch)
+    if arguments.watch:
+        _watch(rounds, console, found, arguments.interval)
     return ExitStatus.INCOMPLETE if found.failures else ExitStatus.DONE
 
 

@@ -276,9 +276,10 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
     """Return what happens before each further round of a watch; after the last one it is interrupted."""
     wanted: Rounds = []
 
-    def sleep(_seconds: float) -> None:
+    def sleep(seconds: float) -> None:
         if not wanted:
             raise KeyboardInterrupt
+        assert seconds == 10.0
         wanted.pop(0)()
 
     monkeypatch.setattr("capo.cli.inventory.time", SimpleNamespace(sleep=sleep, strftime=time.strftime))
@@ -328,7 +329,7 @@ def test_a_watch_shows_a_deletion_to_its_end(
 
         rounds.append(end)
         file = environment.kubeconfig(tmp_path / "k", api)
-        status = environment.capo("inventory", CLUSTER_NAME, "--kubeconfig", file, "-n", "default", "--watch")
+        status = environment.capo("inventory", "-w", CLUSTER_NAME, "--kubeconfig", file, "-n", "default")
 
     printed = capsys.readouterr()
     assert status == 130
