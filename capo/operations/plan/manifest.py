@@ -17,6 +17,7 @@ from capo.json_types import Json
 from capo.kube import kinds
 from capo.kube.kinds import Key, Kind
 from capo.operations.errors import OperatorError
+from capo.operations.plan import field_check
 from capo.operations.plan.kubernetes import PlannedKube
 from capo.webhooks import admission
 
@@ -88,6 +89,8 @@ def apply(kube: PlannedKube, obj: Json, namespace: str) -> tuple[Key, Json | Non
     Raises:
         OperatorError: the API server or a webhook would refuse it.
     """
+    if found := list(field_check.faults(obj)):
+        raise OperatorError(f"the API server would refuse {_named(obj)}: {', '.join(found)}")
     kind, wanted = _in_version(kube, obj)
     metadata = {**wanted["metadata"]}
     if kind.is_namespaced:

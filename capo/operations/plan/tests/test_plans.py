@@ -57,7 +57,7 @@ def expect_as_planned(environment: PlannedEnvironment, outcome: Any) -> None:
         {"managedSecurityGroups": GROUPS, "bastion": BASTION},
         {"managedSecurityGroups": GROUPS, "apiServer": BALANCER},
         {"apiServer": {"managedLoadBalancer": {"enabled": True, "allowedCIDRs": ["192.0.2.0/24"]}}, "tags": ["blue"]},
-        {"disableExternalNetwork": True, "apiServerFixedIP": "10.6.0.7"},
+        {"enableExternalNetwork": False, "apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.7"}},
     ],
     ids=["address", "groups-bastion", "balancer", "allowed-cidrs", "no-external-network"],
 )
