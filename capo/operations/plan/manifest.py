@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -118,12 +119,22 @@ def _in_version(kube: PlannedKube, obj: Json) -> tuple[Kind, Json]:
     known = _KINDS.get((group, str(obj["kind"])))
     if known is None:
         return _other(kube, group, version, str(obj["kind"])), obj
+    if known == kinds.SECRET:
+        return known, _encoded(obj)
     if known.group != names.GROUP or version == known.version:
         return known, obj
     try:
         return known, conversion.convert(obj, known.api_version)
     except ConversionError as error:
         raise OperatorError(f"{_named(obj)}: {error}") from error
+
+
+def _encoded(secret: Json) -> Json:
+    """Return a Secret as the API server stores it: what is in ``stringData`` is a part of ``data``."""
+    plain: Mapping[str, Any] = secret.get("stringData") or {}
+    encoded = {name: base64.b64encode(str(value).encode()).decode() for name, value in plain.items()}
+    rest = {name: value for name, value in secret.items() if name != "stringData"}
+    return {**rest, "data": {**(secret.get("data") or {}), **encoded}}
 
 
 def _other(kube: PlannedKube, group: str, version: str, kind: str) -> Kind:

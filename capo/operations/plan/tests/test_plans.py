@@ -221,6 +221,22 @@ def test_other_credentials_are_tried_in_the_plan(environment: PlannedEnvironment
         environment.plan(objects.secret("cloud", {"clouds.yaml": wrong}), path=tmp_path / "secret.yaml")
 
 
+def test_credentials_may_be_plain_text_in_the_file(environment: PlannedEnvironment, tmp_path: Path) -> None:
+    text = environment.simulator.clouds_yaml.read_text()
+    cluster, infra = objects.cluster_objects(NAME, identityRef={"name": "other", "cloudName": "sim"})
+    secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}}
+    # The API server takes what is in stringData before what is in data.
+    former = objects.secret("other", {"clouds.yaml": b"{}"})["data"]
+    for given in ({"stringData": {"clouds.yaml": text}}, {"stringData": {"clouds.yaml": text}, "data": former}):
+        outcome = environment.plan({**secret, **given}, cluster, infra, path=tmp_path / "new.yaml")
+        assert (planned(outcome)["POST /networks"], outcome.stops) == (1, [])
+    environment.cluster()
+    environment.converge()
+    wrong = {"stringData": {"clouds.yaml": text.replace("capi-password", "wrong")}}
+    with pytest.raises(NotAuthorizedError):
+        environment.plan({**secret, **wrong, "metadata": {"name": "cloud"}}, path=tmp_path / "secret.yaml")
+
+
 def test_a_deletion_that_something_else_blocks_is_planned_up_to_there(environment: PlannedEnvironment) -> None:
     environment.cluster(managedSecurityGroups=GROUPS)
     environment.converge()
