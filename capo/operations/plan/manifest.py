@@ -38,6 +38,15 @@ _KINDS: Final = {
 }
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads YAML as kubectl does: a time is text."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def read(path: str) -> list[Json]:
     """Return the objects of a file; ``-`` is stdin.
 
@@ -46,7 +55,7 @@ def read(path: str) -> list[Json]:
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text()
-        documents = list(yaml.safe_load_all(text))
+        documents = list(yaml.load_all(text, _Loader))
     except (OSError, UnicodeDecodeError) as error:
         raise OperatorError(f"{path} cannot be read: {error}") from error
     except yaml.YAMLError as error:

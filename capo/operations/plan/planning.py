@@ -98,7 +98,7 @@ class Planner:
         self.clock, self.recorder = VirtualClock(), Recorder()
         self.kube = PlannedKube(management, self.recorder, self.clock)
         self._ca_certs = ca_certs
-        self._core = ClusterAPI(self.kube, self.recorder, self.is_planned)
+        self._core = ClusterAPI(self.kube, self.recorder, is_planned=self.is_planned, clock=self.clock, miss=self._miss)
         self._keys: set[Key] = set()
         self._clusters: set[tuple[str, str]] = set()
         self._unknown: list[str] = []
