@@ -100,6 +100,12 @@ def _add_network(parts: Any) -> None:
     )
     parser.add_argument("network", metavar="NETWORK", help="id or name of the network")
     parser.add_argument("--load-balancer", metavar="NAME", help="id or name of the load balancer of the API")
+    parser.add_argument(
+        "--endpoint",
+        metavar="HOST[:PORT]",
+        default="",
+        help="control plane endpoint, as for a DNS name or if no listener has port 6443",
+    )
     parser.add_argument("--cluster", metavar="NAME", dest="name", required=True, help="name of the new Cluster")
     parser.add_argument("-n", "--namespace", metavar="NAME", default="default", help="its namespace (default: default)")
     _add_cloud(parser)
@@ -185,7 +191,11 @@ def write_network(arguments: argparse.Namespace) -> int:
         access.credentials_in(access.clouds_file(arguments.clouds), arguments.cloud)
     )
     wanted = handmade_network.Wanted(
-        arguments.network, arguments.load_balancer, namespace=arguments.namespace, name=arguments.name
+        arguments.network,
+        arguments.load_balancer,
+        namespace=arguments.namespace,
+        name=arguments.name,
+        endpoint=_endpoint(arguments.endpoint),
     )
     with console.progress("reading the project"):
         plan = handmade_network.plan(survey.take(cloud), wanted, cloud.location, _identity(arguments))
