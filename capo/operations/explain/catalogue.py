@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from api import documented
@@ -18,9 +18,11 @@ from capo import errors
 
 NEXT_STEP: Final = "Next step: "
 NO_ACTION: Final = "No action is needed"
+AT_FIRST: Final = f"{NO_ACTION} at first; if it lasts, "
 SEE_MESSAGE: Final = "Do what the message says; it begins with the name of the error."
 """Next step of a reason that stands for many errors."""
 OURS: Final = "Ours: "
+_LATER: Final = re.compile(rf"^{NO_ACTION} at first[;:].*\bif it lasts, (.+)$", re.DOTALL)
 _SPLIT: Final = re.compile(f"({NEXT_STEP}|{NO_ACTION})")
 
 
@@ -46,6 +48,11 @@ class Explanation:
     def needs_action(self) -> bool:
         """Whether the user has to do something."""
         return not self.next_step.startswith(NO_ACTION)
+
+    def once_it_lasts(self) -> Explanation:
+        """Return it for a condition that lasts: one that needs no action at first needs it then."""
+        found = _LATER.search(self.next_step)
+        return replace(self, next_step=_capitalized(found[1])) if found else self
 
 
 def explain(reason: str) -> Explanation | None:
