@@ -49,7 +49,7 @@ def taken_over(outcome: Outcome) -> set[str]:
 
 def test_the_first_reconciles_of_a_takeover_are_planned(environment: PlannedEnvironment) -> None:
     outcome = environment.plan()
-    environment.converge()
+    environment.expect_as_planned()
     assert planned(outcome) == environment.sent()
     assert {"default/faulty", "default/cp-0", "default/worker-0"} <= taken_over(outcome)
     for kind in (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER):
