@@ -295,5 +295,16 @@ def apply(arguments: argparse.Namespace) -> int:
     clouds = access.CloudAccess.of(mode, ca_certs=arguments.ca_certs)
     target = access.connect(arguments.kubeconfig, arguments.context, mode=access.Mode.WRITE, clouds=clouds)
     others = [access.connect(each, clouds=clouds) for each in arguments.other]
-    applying.apply(wanted, target, others, report=console.line)
+    done: list[str] = []
+    try:
+        with console.progress("reading the management clusters and the project") as note:
+
+            def report(line: str) -> None:
+                note(line)
+                done.append(line)
+
+            applying.apply(wanted, target, others, report=report)
+    finally:
+        for line in done:
+            console.line(line)
     return ExitStatus.DONE
