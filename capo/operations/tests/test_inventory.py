@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from capo.json_types import Json
 from capo.kube.kinds import CLUSTER
@@ -252,6 +253,25 @@ def test_the_command_reads_a_kubeconfig_and_writes_nothing(
     assert status == 0
     assert {each["cluster"]["name"] for each in found["resources"]} == {CLUSTER_NAME}
     assert {each.partition(" ")[0] for each in world.requests() if "tokens" not in each} == {"GET"}
+
+
+def test_the_command_prints_all_formats(world: OperatorsEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+    world.up(**FULL)
+    command = ("inventory", "--cloud", "sim", "--clouds", str(world.simulator.clouds_yaml), "-o")
+    server = world.one("servers")["id"]
+    printed = {}
+    for output in ("json", "yaml", "wide"):
+        assert environment.capo(*command, output) == 0
+        printed[output] = capsys.readouterr().out
+
+    found = json.loads(printed["json"])
+    ages = [each.pop("ageSeconds") for each in found["resources"]]
+    same = yaml.safe_load(printed["yaml"])
+    assert len([each.pop("ageSeconds") for each in same["resources"]]) == len(ages)
+    assert same == found
+    (row,) = (line for line in printed["wide"].splitlines() if server in line)
+    assert " stamp " in row
+    assert printed["wide"].splitlines()[0].split() == [*report.COLUMNS, "ID", "BASIS", "OWNER", "ID", "PROJECT"]
 
 
 def test_the_command_needs_no_management_cluster_for_a_named_cloud(
