@@ -18,11 +18,11 @@ from capo import errors
 
 NEXT_STEP: Final = "Next step: "
 NO_ACTION: Final = "No action is needed"
-AT_FIRST: Final = f"{NO_ACTION} at first; if it lasts, "
+_LATER: Final = "if it lasts, "
+AT_FIRST: Final = f"{NO_ACTION} at first; {_LATER}"
 SEE_MESSAGE: Final = "Do what the message says; it begins with the name of the error."
 """Next step of a reason that stands for many errors."""
 OURS: Final = "Ours: "
-_LATER: Final = re.compile(rf"^{NO_ACTION} at first[;:].*\bif it lasts, (.+)$", re.DOTALL)
 _SPLIT: Final = re.compile(f"({NEXT_STEP}|{NO_ACTION})")
 
 
@@ -51,8 +51,8 @@ class Explanation:
 
     def once_it_lasts(self) -> Explanation:
         """Return it for a condition that lasts: one that needs no action at first needs it then."""
-        found = _LATER.search(self.next_step)
-        return replace(self, next_step=_capitalized(found[1])) if found else self
+        later = self.next_step.partition(_LATER)[2]
+        return replace(self, next_step=_capitalized(later)) if later and not self.needs_action else self
 
 
 def explain(reason: str) -> Explanation | None:

@@ -53,7 +53,7 @@ def _field_faults(name: str, value: Any, schema: Json, path: str) -> Iterator[st
         yield f'unknown field "{path}"'
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1)
 def _schemas() -> Mapping[tuple[str, str], Json]:
     """Return the schema of each of our kinds, by API version and kind."""
     return {

@@ -69,7 +69,7 @@ def command(tmp_path: Path) -> Iterator[Command]:
 
 
 def share(command: Command) -> None:
-    """Have the cluster use credentials that are shared by a label of its namespace."""
+    """Give the cluster credentials that are shared by a label of its namespace."""
     spec = {
         "secretRef": {"name": "cloud", "namespace": PLACE},
         "namespaceSelector": {"matchLabels": {"team": "a"}},
