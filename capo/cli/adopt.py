@@ -17,18 +17,26 @@ if TYPE_CHECKING:
     from capo.operations.adoption.search import FoundCluster
     from capo.operations.console import Console
 
-_EXAMPLES: Final = (
-    "# what a lost cluster has in the cloud, as objects to review",
-    "capo adopt cluster prod -n team-a --cloud openstack -o prod.yaml",
-    "# the same of a cluster that only the Go provider managed",
-    "capo adopt cluster prod -n team-a --cloud openstack --from-go-provider -o prod.yaml",
-    "# a server that was created by hand, as the bastion of a cluster",
-    "capo adopt bastion jump-host --cluster prod -n team-a -o bastion.yaml",
-    "# a network, as that of a new cluster",
-    "capo adopt network lan --cluster prod -n team-a --cloud openstack -o network.yaml",
-    "# create the objects, unless another management cluster has them",
-    "capo adopt apply prod.yaml --kubeconfig new.conf --other old.conf",
-)
+_EXAMPLES: Final = {
+    "cluster": (
+        "# what a lost cluster has in the cloud, as objects to review",
+        "capo adopt cluster prod -n team-a --cloud openstack -o prod.yaml",
+        "# the same of a cluster that only the Go provider managed",
+        "capo adopt cluster prod -n team-a --cloud openstack --from-go-provider -o prod.yaml",
+    ),
+    "bastion": (
+        "# a server that was created by hand, as the bastion of a cluster",
+        "capo adopt bastion jump-host --cluster prod -n team-a -o bastion.yaml",
+    ),
+    "network": (
+        "# a network and the load balancer of the API, as those of a new cluster",
+        "capo adopt network lan --cluster prod -n team-a --cloud openstack --load-balancer api -o network.yaml",
+    ),
+    "apply": (
+        "# create the objects, unless another management cluster has them",
+        "capo adopt apply prod.yaml --kubeconfig new.conf --other old.conf",
+    ),
+}
 
 
 def add_parser(subparsers: Any) -> None:
@@ -38,7 +46,7 @@ def add_parser(subparsers: Any) -> None:
         "adopt",
         lambda arguments: int(arguments.part(arguments)),
         summary="write objects for resources that exist, and create them after a review; nothing is rebuilt",
-        examples=_EXAMPLES,
+        examples=[line for lines in _EXAMPLES.values() for line in lines],
     )
     parts = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_cluster(parts)
@@ -48,10 +56,12 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _add_cluster(parts: Any) -> None:
-    parser = parts.add_parser(
+    parser = common.add_part(
+        parts,
         "cluster",
-        help="write the plan for a cluster whose objects were lost; reads the cloud alone",
+        summary="write the plan for a cluster whose objects were lost; reads the cloud alone",
         description="Write the plan for a cluster whose objects were lost, from the stamps of its resources.",
+        examples=_EXAMPLES["cluster"],
     )
     parser.add_argument("name", metavar="NAME", help="name of the Cluster")
     parser.add_argument("-n", "--namespace", metavar="NAME", default="default", help="its namespace (default: default)")
@@ -92,14 +102,22 @@ def _add_cloud(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_network(parts: Any) -> None:
-    parser = parts.add_parser(
+    parser = common.add_part(
+        parts,
         "network",
-        help="write the plan for a network that becomes that of a new cluster; reads the cloud alone",
+        summary="write the plan for a network that becomes that of a new cluster; reads the cloud alone",
         description="Write the plan for a network, and a load balancer, that become those of a new cluster, which "
         "deletes them one day.",
+        examples=_EXAMPLES["network"],
     )
     parser.add_argument("network", metavar="NETWORK", help="id or name of the network")
     parser.add_argument("--load-balancer", metavar="NAME", help="id or name of the load balancer of the API")
+    parser.add_argument(
+        "--endpoint",
+        metavar="HOST[:PORT]",
+        default="",
+        help="control plane endpoint, as for a DNS name or if no listener has port 6443",
+    )
     parser.add_argument("--cluster", metavar="NAME", dest="name", required=True, help="name of the new Cluster")
     parser.add_argument("-n", "--namespace", metavar="NAME", default="default", help="its namespace (default: default)")
     _add_cloud(parser)
@@ -111,10 +129,12 @@ def _add_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_bastion(parts: Any) -> None:
-    parser = parts.add_parser(
+    parser = common.add_part(
+        parts,
         "bastion",
-        help="write the plan for a server that becomes the bastion of a cluster; only reads",
+        summary="write the plan for a server that becomes the bastion of a cluster; only reads",
         description="Write the plan for a server that was created by hand and becomes the bastion of a cluster.",
+        examples=_EXAMPLES["bastion"],
     )
     parser.add_argument("server", metavar="SERVER", help="id or name of the server, in the project of the cluster")
     parser.add_argument("--cluster", metavar="NAME", required=True, help="name of the OpenStackCluster")
@@ -125,11 +145,13 @@ def _add_bastion(parts: Any) -> None:
 
 
 def _add_apply(parts: Any) -> None:
-    parser = parts.add_parser(
+    parser = common.add_part(
+        parts,
         "apply",
-        help="stamp the resources of a plan and create its objects; refuses if anything has changed since",
+        summary="stamp the resources of a plan and create its objects; refuses if anything has changed since",
         description="Stamp the resources of a plan that have no stamp, and create its objects. "
         "Nothing is done if a resource has changed or belongs to an object that exists.",
+        examples=_EXAMPLES["apply"],
     )
     parser.add_argument("plan", metavar="FILE", type=Path, help="the reviewed plan")
     common.add_management(parser)
@@ -185,7 +207,11 @@ def write_network(arguments: argparse.Namespace) -> int:
         access.credentials_in(access.clouds_file(arguments.clouds), arguments.cloud)
     )
     wanted = handmade_network.Wanted(
-        arguments.network, arguments.load_balancer, namespace=arguments.namespace, name=arguments.name
+        arguments.network,
+        arguments.load_balancer,
+        namespace=arguments.namespace,
+        name=arguments.name,
+        endpoint=_endpoint(arguments.endpoint),
     )
     with console.progress("reading the project"):
         plan = handmade_network.plan(survey.take(cloud), wanted, cloud.location, _identity(arguments))
@@ -269,5 +295,16 @@ def apply(arguments: argparse.Namespace) -> int:
     clouds = access.CloudAccess.of(mode, ca_certs=arguments.ca_certs)
     target = access.connect(arguments.kubeconfig, arguments.context, mode=access.Mode.WRITE, clouds=clouds)
     others = [access.connect(each, clouds=clouds) for each in arguments.other]
-    applying.apply(wanted, target, others, report=console.line)
+    done: list[str] = []
+    try:
+        with console.progress("reading the management clusters and the project") as note:
+
+            def report(line: str) -> None:
+                note(line)
+                done.append(line)
+
+            applying.apply(wanted, target, others, report=report)
+    finally:
+        for line in done:
+            console.line(line)
     return ExitStatus.DONE

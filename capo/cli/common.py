@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,14 +26,8 @@ def add_command(
         summary: one sentence for the list of commands and the head of its help.
         examples: pairs of a comment and a command line, as ``# comment`` and ``capo ...``.
     """
-    lines = "\n".join(f"  {line}" for line in examples)
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[:1].upper()}{summary[1:]}.",
-        epilog=f"examples:\n{lines}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    description = f"{summary[:1].upper()}{summary[1:]}."
+    parser = add_part(subparsers, name, summary=summary, description=description, examples=examples)
 
     def guarded(arguments: argparse.Namespace) -> int:
         from capo.operations import console
@@ -40,6 +35,21 @@ def add_command(
         return console.run(name, run, arguments)
 
     parser.set_defaults(run=guarded)
+    return parser
+
+
+def add_part(
+    parts: Any, name: str, *, summary: str, description: str, examples: Sequence[str]
+) -> argparse.ArgumentParser:
+    """Add a parser whose help has examples; see :func:`add_command`."""
+    lines = "\n".join(f"  {line}" for line in examples)
+    parser: argparse.ArgumentParser = parts.add_parser(
+        name,
+        help=summary,
+        description=textwrap.fill(description, 80),
+        epilog=f"examples:\n{lines}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     return parser
 
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from capo.cli import common, completers
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from capo.operations.console import Console
-    from capo.operations.inventory.gather import Request
+    from capo.operations.inventory.gather import Request, Rounds
     from capo.operations.inventory.report import Inventory
 
 EXAMPLES: Final = (
@@ -39,14 +41,14 @@ def add_parser(subparsers: Any) -> None:
     common.add_namespace(parser)
     common.add_project(parser)
     common.add_output(parser)
+    # A flag: an optional value would take the name of the cluster after it.
+    parser.add_argument("-w", "--watch", action="store_true", help="then print what changes, until Ctrl-C")
     parser.add_argument(
-        "-w",
-        "--watch",
-        nargs="?",
+        "--interval",
         type=float,
-        const=INTERVAL_S,
+        default=INTERVAL_S,
         metavar="SECONDS",
-        help=f"then print what changes, every so many seconds (default: {INTERVAL_S:g})",
+        help=f"time between two rounds of --watch (default: {INTERVAL_S:g})",
     )
 
 
@@ -54,12 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Print an inventory, and what changes; return the exit status."""
     from capo.operations.errors import ExitStatus
     from capo.operations.inventory import report
+    from capo.operations.inventory.gather import Rounds
 
-    console, request = common.console_of(arguments), _request(arguments)
-    found = _taken(request, console)
+    console, rounds = common.console_of(arguments), Rounds(_request(arguments))
+    found = _taken(rounds, console)
     report.show(found, console)
-    if arguments.watch is not None:
-        _watch(request, console, found, arguments.watch)
+    if arguments.watch:
+        _watch(rounds, console, found, arguments.interval)
     return ExitStatus.INCOMPLETE if found.failures else ExitStatus.DONE
 
 
@@ -76,23 +79,29 @@ def _request(arguments: argparse.Namespace) -> Request:
     return Request(managements, None if arguments.all_namespaces else namespace, arguments.cluster, named)
 
 
-def _taken(request: Request, console: Console) -> Inventory:
-    from capo.operations.inventory import gather
-
+def _taken(rounds: Rounds, console: Console, known: Collection[str] = ()) -> Inventory:
+    """Return an inventory; warn of its failures, but for those that are known."""
     with console.progress("reading objects") as note:
-        found = gather.take(request, note)
+        found = rounds.take(note)
     for failure in found.failures:
-        console.warn(f"not complete: {failure}")
+        if failure not in known:
+            console.warn(f"not complete: {failure}")
     return found
 
 
-def _watch(request: Request, console: Console, found: Inventory, interval_s: float) -> None:
+def _watch(rounds: Rounds, console: Console, found: Inventory, interval_s: float) -> None:
+    from capo.errors import CapoError
+    from capo.operations.errors import OperatorError
     from capo.operations.inventory import watch
 
     while True:
         time.sleep(max(1.0, interval_s))
-        newer = _taken(request, console)
-        if newer.failures:
-            continue  # a list that failed proves no absence
+        try:
+            newer = _taken(rounds, console, found.failures)
+        except (CapoError, OperatorError) as error:
+            console.warn(f"a round failed: {error}")
+            continue
+        if not set(newer.failures) <= set(found.failures):
+            continue  # a list that failed in this round proves no absence
         watch.show(list(watch.changes(found.shown, newer.shown)), console, at=time.strftime("%H:%M:%S"))
         found = newer

@@ -114,9 +114,11 @@ class Console:
         self._err.write(f"{printable(text)}\n")
         self._err.flush()
 
-    def progress(self, text: str) -> contextlib.AbstractContextManager[Callable[[str], None]]:
+    @contextlib.contextmanager
+    def progress(self, text: str) -> Iterator[Callable[[str], None]]:
         """Show on a terminal's stderr what takes long, during a block; the block may change the text."""
-        return self._backend.progress(printable(text))
+        with self._backend.progress(printable(text)) as note:
+            yield lambda now: note(printable(now))
 
 
 def _cell(value: str | Cell) -> Cell:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -32,13 +33,26 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     assert "--" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS[cli.COMMANDS.index("cloud-conf") :])
-def test_every_operators_command_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_status([command, "--help"]) == 0
+OTHERS = frozenset({"run", "demo", "local", "simulate", "crds", "components", "release"})
+"""Commands that are not operators'."""
+OPERATORS = tuple((command,) for command in cli.COMMANDS if command not in OTHERS)
+PARTS = tuple(("adopt", part) for part in ("cluster", "network", "bastion", "apply"))
+
+
+@pytest.mark.parametrize("command", [*OPERATORS, *PARTS], ids=" ".join)
+def test_every_operators_command_has_examples(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_status([*command, "--help"]) == 0
 
     examples = capsys.readouterr().out.partition("\nexamples:\n")[2].splitlines()
     assert [line for line in examples if line.startswith("  # ")]
-    assert [line for line in examples if f"capo {command}" in line]
+    assert [line for line in examples if f"capo {' '.join(command)}" in line]
+
+
+def test_every_part_of_adopt_is_known_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_status(["adopt", "--help"]) == 0
+
+    listed = re.findall(r"^    (\w+)", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(listed) == sorted(part for _, part in PARTS)
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,12 +80,16 @@ def openstack_cluster(found: FoundCluster, identity: Json, endpoint: Endpoint) -
     return Written(_object(found, spec | groups.spec), [*groups.findings, *_findings(found)])
 
 
-def network_of_others(found: FoundCluster, identity: Json) -> Json:
-    """Return the OpenStackCluster of a new cluster with a network, and maybe a load balancer, that exist."""
+def network_of_others(found: FoundCluster, identity: Json, endpoint: Endpoint) -> Json:
+    """Return the OpenStackCluster of a new cluster with a network, and maybe a load balancer, that exist.
+
+    Raises:
+        OperatorError: nothing shows the port of the endpoint.
+    """
     external = _external(found)
     spec = {"identityRef": identity, **_network(found), **external}
     if found.body(roles.LOAD_BALANCER):
-        spec |= {**_api_server(found, Endpoint()), "controlPlaneEndpoint": _endpoint(found, Endpoint())}
+        spec |= {**_api_server(found, endpoint), "controlPlaneEndpoint": _endpoint(found, endpoint)}
     elif "enableExternalNetwork" in external:
         spec["apiServer"] = {"enableFloatingIP": False}
     return _object(found, spec)

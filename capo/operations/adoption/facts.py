@@ -36,6 +36,8 @@ def of(kind: str, body: Body) -> dict[str, Any]:
         found["rules"] = sorted(map(in_words, SecurityGroup(body).rules))
     if kind == "port":
         found["addresses"] = sorted(each["ip_address"] for each in body.get("fixed_ips") or ())
+    if kind == "pool":
+        found["members"] = sorted(each["id"] for each in body.get("members") or ())
     if kind == "router":
         found["gateway"] = (body.get("external_gateway_info") or {}).get("network_id")
     if kind == "volume":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from capo import names
 from capo.json_types import Body, Json
@@ -17,14 +18,16 @@ from capo.openstack import load_balancer
 from capo.openstack.kinds import KINDS
 from capo.openstack.load_balancer import PROTOCOL, Listener, LoadBalancer, Pool
 from capo.openstack.port import Port
-from capo.operations.adoption import cluster_manifest, stamping, unowned
+from capo.operations.adoption import balancer_findings, cluster_manifest, stamping, unowned
+from capo.operations.adoption.cluster_manifest import Endpoint
 from capo.operations.adoption.plan import Place, Plan
 from capo.operations.adoption.search import FoundCluster, Part
 from capo.operations.adoption.survey import Survey
-from capo.operations.errors import OperatorError
+from capo.operations.errors import ExitStatus, OperatorError
 from controllers import roles
 
 _OF_NEUTRON = ("network:", "Octavia")
+_OF_BALANCER: Final = Endpoint()
 
 
 @dataclass(frozen=True)
@@ -36,20 +39,26 @@ class Wanted:
         load_balancer: id or name; None for none.
         namespace: of the objects.
         name: of the Cluster and the OpenStackCluster.
+        endpoint: of the API, where it is not that of the load balancer.
     """
 
     network: str
     load_balancer: str | None
     namespace: str
     name: str
+    endpoint: Endpoint = _OF_BALANCER
 
 
 def plan(survey: Survey, wanted: Wanted, location: Location, identity: Json) -> Plan:
     """Return the plan.
 
     Raises:
-        OperatorError: a resource is not the only one of its name, belongs to an owner, or no cluster can have it.
+        OperatorError: a resource is not the only one of its name, belongs to an owner, or no cluster can have it, or
+            an endpoint is named and no load balancer.
     """
+    if wanted.endpoint != _OF_BALANCER and not wanted.load_balancer:
+        text = "--endpoint is that of a load balancer: name it with --load-balancer"
+        raise OperatorError(text, status=ExitStatus.USAGE)
     owner = names.new_owner_id(OPENSTACK_CLUSTER.kind, wanted.namespace, wanted.name).partition(".")[0]
     bodies = dict(_of_network(survey, wanted.network))
     if wanted.load_balancer:
@@ -57,11 +66,11 @@ def plan(survey: Survey, wanted: Wanted, location: Location, identity: Json) -> 
     parts = {role: Part(kind, Stamp(owner, role), body) for role, (kind, body) in bodies.items()}
     unowned.refuse_owned(parts.values())
     found = FoundCluster(wanted.namespace, wanted.name, owner, survey, parts)
-    written = cluster_manifest.network_of_others(found, identity)
+    written = cluster_manifest.network_of_others(found, identity, wanted.endpoint)
     endpoint = written["spec"].get("controlPlaneEndpoint")
     return Plan(
         location=Place.of(location),
-        findings=list(_findings(found)),
+        findings=list(_findings(found, endpoint)),
         to_complete=["spec of the OpenStackCluster: managedSecurityGroups, apiServer, bastion, as you want them"],
         resources=[unowned.planned(part, f"{OPENSTACK_CLUSTER.kind} {wanted.name}") for part in parts.values()],
         objects=[written, cluster_manifest.cluster(found, endpoint)],
@@ -106,7 +115,9 @@ def _of_load_balancer(survey: Survey, wanted: str) -> Mapping[str, tuple[str, Bo
         if each.get("protocol") != PROTOCOL:
             raise OperatorError(f"listener {each['id']} has the protocol {each.get('protocol')}, not {PROTOCOL}")
         found[roles.listener(port)] = ("listener", each)
-        pool = survey.get("pool", Listener(each).default_pool_id)
+        pool = _pool(survey, each)
+        if pool and any(pool is known for _, known in found.values()):
+            raise OperatorError(f"several listeners have the pool {pool['id']}: a cluster has one for each port")
         monitor = survey.get("health_monitor", Pool(pool).monitor_id) if pool else None
         found |= {roles.pool(port): ("pool", pool)} if pool else {}
         found |= {roles.monitor(port): ("health_monitor", monitor)} if monitor else {}
@@ -115,7 +126,19 @@ def _of_load_balancer(survey: Survey, wanted: str) -> Mapping[str, tuple[str, Bo
     return found
 
 
-def _findings(found: FoundCluster) -> Iterator[str]:
+def _pool(survey: Survey, listener: Body) -> Body | None:
+    """Return the pool of a listener.
+
+    Raises:
+        OperatorError: it sends members a protocol that no API server speaks, and that cannot be changed.
+    """
+    pool = survey.get("pool", Listener(listener).default_pool_id)
+    if pool and pool.get("protocol") != PROTOCOL:
+        raise OperatorError(f"pool {pool['id']} has the protocol {pool.get('protocol')}, not {PROTOCOL}")
+    return pool
+
+
+def _findings(found: FoundCluster, endpoint: Json | None) -> Iterator[str]:
     network = found.body(roles.NETWORK) or {}
     if network.get("shared"):
         yield f"network {network['id']} is shared with other projects"
@@ -127,6 +150,10 @@ def _findings(found: FoundCluster) -> Iterator[str]:
     if found.body(roles.LOAD_BALANCER) is None:
         yield "the provider determines the endpoint: it creates a floating IP unless spec.apiServer says otherwise"
     yield from _of_listeners(found)
+    yield from balancer_findings.of_others(found)
+    yield from balancer_findings.to_change(found, endpoint["port"]) if endpoint else ()
+    if balancer_findings.has_cidrs(found):
+        yield "allowed CIDRs: the provider adds the addresses of the cluster's subnets, router and bastion"
     for part in found.parts.values():
         if stamping.is_cut(KINDS[part.kind], part.body, part.stamp):
             yield f"the description of {part.kind} {part.body['id']} is shortened to make room for the stamp"

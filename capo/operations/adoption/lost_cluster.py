@@ -12,7 +12,7 @@ from capo import names
 from capo.json_types import Json
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Location
-from capo.operations.adoption import cluster_manifest, facts, server_manifest
+from capo.operations.adoption import balancer_findings, cluster_manifest, facts, server_manifest
 from capo.operations.adoption.cluster_manifest import Endpoint
 from capo.operations.adoption.plan import Place, Plan, Resource
 from capo.operations.adoption.search import FoundCluster, FoundServer, Part
@@ -28,9 +28,10 @@ def plan(found: FoundCluster, location: Location, identity: Json, endpoint: Endp
         OperatorError: the cloud does not show enough of the cluster.
     """
     infrastructure = cluster_manifest.openstack_cluster(found, identity, endpoint)
+    api_port = infrastructure.obj["spec"]["controlPlaneEndpoint"]["port"]
     return Plan(
         location=Place.of(location),
-        findings=[*found.findings, *infrastructure.findings],
+        findings=[*found.findings, *infrastructure.findings, *balancer_findings.to_change(found, api_port)],
         to_complete=_to_complete(found, identity),
         resources=list(_resources(found)),
         objects=[_taken_over(found, obj) for obj in _objects(found, infrastructure.obj, identity)],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from api import documented
@@ -18,6 +18,8 @@ from capo import errors
 
 NEXT_STEP: Final = "Next step: "
 NO_ACTION: Final = "No action is needed"
+_LATER: Final = "if it lasts, "
+AT_FIRST: Final = f"{NO_ACTION} at first; {_LATER}"
 SEE_MESSAGE: Final = "Do what the message says; it begins with the name of the error."
 """Next step of a reason that stands for many errors."""
 OURS: Final = "Ours: "
@@ -46,6 +48,11 @@ class Explanation:
     def needs_action(self) -> bool:
         """Whether the user has to do something."""
         return not self.next_step.startswith(NO_ACTION)
+
+    def once_it_lasts(self) -> Explanation:
+        """Return it for a condition that lasts: one that needs no action at first needs it then."""
+        later = self.next_step.partition(_LATER)[2]
+        return replace(self, next_step=_capitalized(later)) if later and not self.needs_action else self
 
 
 def explain(reason: str) -> Explanation | None:

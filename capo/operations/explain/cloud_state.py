@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Final
 
 from capo.errors import CapoError, CloudUnavailableError, IdentityError, NotAuthorizedError, NotFoundError
@@ -21,6 +22,9 @@ MAX_RESOURCES: Final = 60
 EXISTS: Final = "exists"
 """State of a kind that has none, such as a subnet."""
 MISSING: Final = "does not exist"
+_STOPPED: Final = frozenset(
+    {"SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SHELVED_OFFLOADED", "SOFT_DELETED", "DELETED", "RESCUE"}
+)
 _ENDING: Final = (CloudUnavailableError, IdentityError, NotAuthorizedError)
 """Errors after which no other resource would be answered for."""
 _OF_STATUS: Final = (
@@ -32,6 +36,17 @@ _OF_STATUS: Final = (
 """Kind, and field of the status of an OpenStackCluster with its id: resources that were given have no record."""
 
 
+class Trouble(Enum):
+    """What is wrong with a resource."""
+
+    MISSING = "missing"
+    ERROR = "error"
+    STOPPED = "stopped"
+    UNBOUND = "unbound"
+    NO_MEMBER = "no member"
+    """Of a load balancer: no member answers."""
+
+
 @dataclass(frozen=True)
 class Resource:
     """A resource as the cloud has it.
@@ -40,6 +55,8 @@ class Resource:
         state: in the service's words.
         detail: why, in the cloud's words.
         request_id: of the request that failed.
+        trouble: None if there is none, or the resource could not be read.
+        is_unread: whether it could not be read; then ``detail`` has the reason.
     """
 
     kind: str
@@ -50,7 +67,13 @@ class Resource:
     state: str = ""
     detail: str = ""
     request_id: str = ""
-    is_bad: bool = False
+    trouble: Trouble | None = None
+    is_unread: bool = False
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it is as it should not be, or not known."""
+        return self.trouble is not None or self.is_unread
 
 
 @dataclass
@@ -122,11 +145,11 @@ def _resource(cloud: Cloud, part: Part, kind: str, role: str, id_: str) -> Resou
         answer = cloud.get(what.service, what.path(id_), microversion=what.microversion)
         return _described(cloud, found, answer[what.body_key])
     except NotFoundError:
-        return replace(found, state=MISSING, is_bad=not part.is_deleting)
+        return replace(found, state=MISSING, trouble=None if part.is_deleting else Trouble.MISSING)
     except _ENDING:
         raise
     except CapoError as error:
-        return replace(found, state="unknown", detail=error.message, request_id=error.request_id or "", is_bad=True)
+        return replace(found, state="unknown", detail=error.message, request_id=error.request_id or "", is_unread=True)
 
 
 def _described(cloud: Cloud, found: Resource, body: Body) -> Resource:
@@ -134,20 +157,27 @@ def _described(cloud: Cloud, found: Resource, body: Body) -> Resource:
     words = [body.get(key) for key in ("provisioning_status", "operating_status", "status", "OS-EXT-STS:task_state")]
     if found.kind == SERVER.name:
         return _server(cloud, found, Server(body), name, _words(words))
-    failed_binding = body.get("binding:vif_type") == "binding_failed"
-    detail = "binding_failed" if failed_binding else ""
-    is_bad = failed_binding or any("ERROR" in str(word).upper() for word in words)
-    return replace(found, name=name, state=_words(words), detail=detail, is_bad=is_bad)
+    if body.get("binding:vif_type") == "binding_failed":
+        return replace(found, name=name, state=_words(words), detail="binding_failed", trouble=Trouble.UNBOUND)
+    return replace(found, name=name, state=_words(words), trouble=_trouble(body))
+
+
+def _trouble(body: Body) -> Trouble | None:
+    if any("ERROR" in str(body.get(key)).upper() for key in ("provisioning_status", "status")):
+        return Trouble.ERROR
+    return Trouble.NO_MEMBER if body.get("operating_status") == "ERROR" else None
 
 
 def _server(cloud: Cloud, found: Resource, body: Server, name: str, state: str) -> Resource:
     if body.status != "ERROR":
-        return replace(found, name=name, state=state)
+        is_stopped = body.status in _STOPPED and not body.task_state
+        return replace(found, name=name, state=state, trouble=Trouble.STOPPED if is_stopped else None)
     try:
         request_id = server.failed_request_id(cloud, body.id, since=body.fault_created or "")
     except CapoError:
         request_id = None  # the fault is known without it
-    return replace(found, name=name, state=state, detail=body.fault_message, request_id=request_id or "", is_bad=True)
+    fault = body.fault_message
+    return replace(found, name=name, state=state, detail=fault, request_id=request_id or "", trouble=Trouble.ERROR)
 
 
 def _words(words: Iterable[object]) -> str:

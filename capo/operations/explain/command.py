@@ -9,7 +9,7 @@ from capo.kube.kinds import Kind
 from capo.operations.access import Management
 from capo.operations.console import Console
 from capo.operations.errors import ExitStatus, OperatorError
-from capo.operations.explain import cloud_state, events, printing, related, story
+from capo.operations.explain import cloud_cause, cloud_state, events, printing, related, story
 from capo.operations.explain.printing import Report
 
 T = TypeVar("T")
@@ -44,8 +44,11 @@ def read(management: Management, kind: Kind, namespace: str, name: str, *, reads
         cloud = _attempt(lambda: cloud_state.read(management, found), unread, "the cloud")
     if cloud and cloud.error:
         unread.append(f"the cloud: {cloud.error.sentence}")
+    resources = cloud.resources if cloud else []
+    unread += [f"{each.kind.replace('_', ' ')} {each.id}: {each.detail}" for each in resources if each.is_unread]
     now_s = management.clouds.clock.wall()
-    return Report(story.of(found, happened, now_s), found, happened, cloud, now_s, unread)
+    told = cloud_cause.add(story.of(found, happened, now_s), found, resources)
+    return Report(told, found, happened, cloud, now_s, unread)
 
 
 def _attempt(read_part: Callable[[], T], unread: list[str], what: str) -> T | None:

@@ -18,7 +18,7 @@ from capo.contract import rules
 from capo.engine import conditions
 from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OURS
-from capo.operations.explain import catalogue
+from capo.operations.explain import catalogue, core_catalogue
 from capo.operations.explain.catalogue import Explanation
 from capo.operations.explain.events import Happening
 from capo.operations.explain.related import READY, Part, Related
@@ -27,7 +27,8 @@ from controllers.openstackmachine.steps import PLAN as MACHINE_PLAN
 from controllers.openstackserver.steps import PLAN as SERVER_PLAN
 
 STUCK_S: Final = 900.0
-"""A deletion that takes longer may be ended by hand; the manager reports it in an Event then, too."""
+"""A deletion that takes longer may be ended by hand; the manager reports it in an Event then, too. A wait that needs no
+action at first needs it then."""
 PAGE: Final = "docs/how-to/stuck-deletion.md"
 _ORDER: Final = {
     type_: index
@@ -141,9 +142,9 @@ def of(related: Related, events: Iterable[Happening], now_s: float) -> Story:
 
 
 def _living(related: Related, events: Sequence[Happening], now_s: float) -> Story:
-    cause = _worst(related.chain, events)
+    cause = _worst(related.chain, events, now_s)
     if cause and cause.reason in _OF_CLUSTER:
-        cause = _worst(related.around, events) or cause
+        cause = _worst(related.around, events, now_s) or cause
     if related.subject.is_ready and not (cause and _needs_action(cause)):
         worst = _worst_machine(related, events, now_s)
         return worst or Story(related.subject, State.READY)
@@ -163,11 +164,16 @@ def _worst_machine(related: Related, events: Sequence[Happening], now_s: float) 
     unsettled = [each for each in stories if each.state in _SEVERITY]
     if not unsettled:
         return None
-    worst = min(unsettled, key=lambda each: _SEVERITY.index(each.state))
+    # Workers wait for the control plane.
+    worst = min(unsettled, key=lambda each: (_SEVERITY.index(each.state), not _is_control_plane(each.subject)))
     state = State.FAILING if worst.state.needs_decision else State.WAITING
     is_deleting = related.subject.is_deleting
     shown = worst.state if is_deleting else state
     return Story(related.subject, shown, worst.cause, worst.held_by, worst.next_steps)
+
+
+def _is_control_plane(machine: Part) -> bool:
+    return names.CONTROL_PLANE_LABEL in (machine.metadata.get("labels") or {})
 
 
 def _story(related: Related, state: State, cause: Cause) -> Story:
@@ -212,8 +218,8 @@ def _deletion(related: Related, events: Sequence[Happening], now_s: float) -> St
             return worst
     holder = next(each for each in (*related.chain, related.subject) if each.is_deleting)
     cause = (
-        _of_cluster_api(holder)
-        or _worst([holder], events)
+        _of_cluster_api(holder, now_s)
+        or _worst([holder], events, now_s)
         or Cause(holder, "", Reason.DELETING, f"{holder} is being deleted", _since(holder))
     )
     has_ours = names.finalizer(holder.kind.kind) in (holder.metadata.get("finalizers") or ())
@@ -226,10 +232,10 @@ def _deletion(related: Related, events: Sequence[Happening], now_s: float) -> St
     return Story(related.subject, state, cause, tuple(_held_by(holder)), tuple(steps))
 
 
-def _of_cluster_api(part: Part) -> Cause | None:
+def _of_cluster_api(part: Part, now_s: float) -> Cause | None:
     """Return what Cluster API waits for while it deletes an object of its own."""
     found = conditions.find(part.conditions, "Deleting") if part.kind not in OURS else None
-    return _cause(part, dict(found)) if found and found.get("status") == "True" else None
+    return _aged(_cause(part, dict(found)), now_s) if found and found.get("status") == "True" else None
 
 
 def _is_last(related: Related) -> bool:
@@ -266,13 +272,24 @@ def _abandon(part: Part) -> list[str]:
     return [f"If the cause cannot be removed, leave the resources behind ({PAGE}): {command}"]
 
 
-def _worst(parts: Iterable[Part], events: Iterable[Happening]) -> Cause | None:
+def _worst(parts: Iterable[Part], events: Iterable[Happening], now_s: float) -> Cause | None:
     """Return the cause that explains the others: errors first, then what needs action, then waits."""
     found = [(index, cause) for index, part in enumerate(parts) for cause in _causes(part)]
     if not found:
         return None
-    _, worst = min(found, key=lambda each: (_rank(each[1]), each[0], _ORDER.get(each[1].condition, _LAST)))
-    return _precise(worst, events)
+    _, worst = min(found, key=lambda each: (_rank(each[1]), each[0], _order(each[1])))
+    return _precise(_aged(worst, now_s), events)
+
+
+def _order(cause: Cause) -> int:
+    is_ours = cause.part.kind in OURS
+    return _ORDER.get(cause.condition, _LAST) if is_ours else core_catalogue.order(cause.part, cause.condition)
+
+
+def _aged(cause: Cause, now_s: float) -> Cause:
+    """Return a cause with what is to be done once it lasts, if it does."""
+    is_old = bool(cause.since) and now_s - conditions.seconds(cause.since) > STUCK_S
+    return replace(cause, explanation=cause.explanation.once_it_lasts()) if cause.explanation and is_old else cause
 
 
 def _causes(part: Part) -> Iterator[Cause]:
@@ -292,19 +309,20 @@ def _is_summary_of_another(condition: Json, part: Part) -> bool:
 
 
 def _cause(part: Part, condition: Json) -> Cause:
-    reason = str(condition.get("reason") or "")
+    type_, reason = str(condition.get("type")), str(condition.get("reason") or "")
+    is_ours = part.kind in OURS
     return Cause(
         part,
-        str(condition.get("type")),
+        type_,
         reason,
         str(condition.get("message") or ""),
         str(condition.get("lastTransitionTime") or ""),
-        catalogue.explain(reason) if part.kind in OURS else None,
+        catalogue.explain(reason) if is_ours else core_catalogue.explain(part, type_, reason),
     )
 
 
 def _rank(cause: Cause) -> int:
-    if cause.explanation is None:
+    if cause.explanation is None or cause.part.kind not in OURS:
         return 3
     return 0 if cause.explanation.is_error else 1 if cause.explanation.needs_action else 2
 

@@ -47,23 +47,42 @@ class _Found:
 
 
 def take(request: Request, note: Note) -> Inventory:
-    """Return the inventory.
+    """Return one inventory; see :meth:`Rounds.take`."""
+    return Rounds(request).take(note)
 
-    Raises:
-        OperatorError: the cluster does not exist, or the objects cannot be read.
-        CapoError: no project can be read.
+
+class Rounds:
+    """Inventories of one request, one after the other.
+
+    A project that was read once is read in each later round, though its last object may be gone by then: resources that
+    are in no list any more were removed only if the list was read.
     """
-    failures: list[str] = []
-    projects = projects_of(clouds_of(request, failures), note, failures)
-    found = _owners(request, note)
-    attributed = _attributed(projects, found.owners)
-    shown = [each for each in attributed if _is_of(each, request)]
-    return Inventory(
-        shown,
-        len(attributed) - len(shown),
-        [*failures, *found.failures, *(failure for each in projects for failure in each.failures)],
-        bool(request.managements),
-    )
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._former: list[Cloud] = []
+
+    def take(self, note: Note) -> Inventory:
+        """Return the inventory as it is now.
+
+        Raises:
+            OperatorError: the cluster does not exist and did not in a former round, or the objects cannot be read.
+            CapoError: no project can be read.
+        """
+        failures: list[str] = []
+        clouds = clouds_of(self._request, failures, is_former=bool(self._former))
+        projects = projects_of([*clouds, *self._former], note, failures)
+        # Of two that lead to one project the newer stays: the credentials of the other may end.
+        self._former = list(by_location([*self._former, *clouds], []).values())
+        found = _owners(self._request, note)
+        attributed = _attributed(projects, found.owners)
+        shown = [each for each in attributed if _is_of(each, self._request)]
+        return Inventory(
+            shown,
+            len(attributed) - len(shown),
+            [*failures, *found.failures, *(failure for each in projects for failure in each.failures)],
+            bool(self._request.managements),
+        )
 
 
 def _attributed(projects: Sequence[Project], known: Sequence[Owner]) -> list[Attribution]:
@@ -73,8 +92,11 @@ def _attributed(projects: Sequence[Project], known: Sequence[Owner]) -> list[Att
 # -- which projects --------------------------------------------------------------------------------------------------
 
 
-def _chosen(request: Request) -> list[tuple[Management, Object]]:
+def _chosen(request: Request, *, is_former: bool) -> list[tuple[Management, Object]]:
     """Return the objects whose projects are read.
+
+    Args:
+        is_former: whether there was a former round: what is gone by now has none.
 
     Raises:
         OperatorError: the cluster has none in any management cluster.
@@ -87,7 +109,7 @@ def _chosen(request: Request) -> list[tuple[Management, Object]]:
         for owner, obj in owners.read(management, request.namespace)
         if request.cluster is None or _is_cluster(owner.cluster, request)
     ]
-    if not found and request.cluster is not None:
+    if not found and request.cluster is not None and not is_former:
         where = f"{request.namespace}/" if request.namespace else ""
         raise OperatorError(f"no object of a Cluster {where}{request.cluster} exists in {_named(request)}")
     return found
@@ -101,18 +123,19 @@ def _named(request: Request) -> str:
     return " or ".join(each.name for each in request.managements) or "any management cluster"
 
 
-def clouds_of(request: Request, failures: list[str]) -> list[Cloud]:
+def clouds_of(request: Request, failures: list[str], *, is_former: bool = False) -> list[Cloud]:
     """Return the clouds of a request, one for each set of credentials; sends the clouds no request.
 
     Args:
         failures: gets a sentence for each set of credentials that cannot be read.
+        is_former: whether there was a former round, in which the cluster existed.
 
     Raises:
         OperatorError: the cluster does not exist, or no credentials can be read.
     """
     found: dict[str, Cloud] = {each.fingerprint: each for each in request.clouds}
     refused: dict[str, None] = {}
-    for management, obj in _chosen(request):
+    for management, obj in _chosen(request, is_former=is_former):
         if not (obj.get("spec") or {}).get("identityRef"):
             continue  # a machine uses the credentials of its cluster or server, which are objects of their own
         try:

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from capo.clock import Clock
-from capo.errors import CapoError, ConflictError, NotFoundError
+from capo.errors import CapoError, ConflictError, NotFoundError, UnsupportedByCloudError
 from capo.json_types import Body
 from capo.openstack import (
     floating_ip,
@@ -283,8 +283,18 @@ def _with_present_uses(cloud: Cloud, others: Sequence[Resource], live: Resource)
         for body in listed
         if (kind, str(body["id"])) != (live.kind, live.id)
     }
-    trunks = [each for each in others if each.kind == "trunk"]
+    trunks = _trunks(cloud, location) if live.kind == "port" else []
     return [*kept, *trunks, *fresh.values()]
+
+
+def _trunks(cloud: Cloud, location: str) -> list[Resource]:
+    """Return the trunks, which only ports are used by; none in a cloud that has no trunks."""
+    kind = KINDS["trunk"]
+    try:
+        bodies = cloud.list_all(kind.service, kind.list_path, kind.key, params=kind.list_params(cloud.project_id))
+    except (NotFoundError, UnsupportedByCloudError):
+        return []
+    return [Resource(kind.name, location, body) for body in bodies]
 
 
 def _delete_router(cloud: Cloud, router_id: str) -> None:

@@ -22,6 +22,8 @@ ResourceKey = tuple[str, str]
 """Kind and id, in one project."""
 _DHCP: Final = ("network:dhcp", "network:distributed")
 _IDLE: Final = ("ERROR", "SHUTOFF")
+_WITHOUT_TRAFFIC: Final = ("ERROR", "OFFLINE")
+"""Source: Load-balancing API v2, "Operating Status Codes": in the others, such as DEGRADED, members get requests."""
 _RUNNING: Final = 1
 """Source: Compute API, "Show Server Details", ``OS-EXT-STS:power_state``."""
 
@@ -183,7 +185,7 @@ def state_doubt(resource: Resource) -> str | None:
         return f"it is {resource.state}{', and it runs' if is_running else ''}"
     if resource.kind == "load_balancer":
         found = _Operation(resource.body)
-        if found.provisioning_status != "ERROR" or found.operating_status == "ONLINE":
+        if found.provisioning_status != "ERROR" or found.operating_status not in _WITHOUT_TRAFFIC:
             return f"it is {found.provisioning_status}{f'/{found.operating_status}' if found.operating_status else ''}"
     return None
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from capo import names
-from capo.contract import clusters, references
+from capo.clock import WallClock
+from capo.contract import clusters, references, rules
 from capo.json_types import Json, Object
 from capo.kube.kinds import (
     CLUSTER,
@@ -27,24 +28,14 @@ from capo.kube.kinds import (
     Key,
     Kind,
 )
-from capo.operations.plan import changes
+from capo.operations.plan import changes, rollout
 from capo.operations.plan.changes import Change, Recorder
 from capo.operations.plan.kubernetes import PlannedKube
+from capo.operations.plan.rollout import Rollout
 
 SYSTEM: Final = "Cluster API"
 DELETED_AT: Final = "2026-01-01T00:00:00Z"
 DEPLOYMENT_LABEL: Final = "cluster.x-k8s.io/deployment-name"
-_ROLLED_OUT: Final = (
-    ("spec", "version"),
-    ("spec", "kubeadmConfigSpec"),
-    ("spec", "machineTemplate", "infrastructureRef"),
-    ("spec", "machineTemplate", "spec", "infrastructureRef"),
-    ("spec", "template", "spec", "infrastructureRef"),
-    ("spec", "template", "spec", "bootstrap"),
-    ("spec", "template", "spec", "version"),
-    ("spec", "template", "spec", "failureDomain"),
-)
-"""Fields whose edit replaces machines; Cluster API changes the others in place."""
 
 
 @dataclass
@@ -52,11 +43,13 @@ class Owner:
     """A MachineDeployment or a control plane of the user's files.
 
     Args:
-        before: the live object, None if the files create it.
+        is_new: whether the files create it.
+        rollout: what the files' edit of it means for its machines.
     """
 
     key: Key
-    before: Json | None
+    is_new: bool
+    rollout: Rollout
     is_done: bool = False
 
 
@@ -65,17 +58,30 @@ class ClusterAPI:
 
     Args:
         is_planned: whether an object belongs to the plan.
+        miss: gets a sentence for each edit whose effect is not known.
     """
 
-    def __init__(self, kube: PlannedKube, recorder: Recorder, is_planned: Callable[[Kind, Object], bool]) -> None:
+    def __init__(
+        self,
+        kube: PlannedKube,
+        recorder: Recorder,
+        *,
+        is_planned: Callable[[Kind, Object], bool],
+        clock: WallClock,
+        miss: Callable[[str], None],
+    ) -> None:
         self._kube, self._recorder, self._is_planned = kube, recorder, is_planned
+        self._clock, self._miss = clock, miss
         self._owners: list[Owner] = []
 
     def take(self, key: Key, before: Json | None) -> None:
         """Act for an object of the user's files, if it owns machines."""
         obj = self._kube.objects[key]
         if key.kind == MACHINE_DEPLOYMENT or (obj.get("spec") or {}).get("machineTemplate"):
-            self._owners.append(Owner(key, before))
+            found = rollout.of_edit(key.kind, before, obj, now_s=self._clock.wall())
+            self._owners.append(Owner(key, before is None, found))
+            if found.unknown:
+                self._miss(f"{key.kind.kind} {key.namespace}/{key.name}: {found.unknown}")
 
     def step(self) -> bool:
         """Write what is due now; return whether there was anything."""
@@ -166,14 +172,18 @@ class ClusterAPI:
         cluster = self._kube.get(CLUSTER, owner.key.namespace, str(self.cluster_name(obj)))
         if cluster is None or not clusters.is_infrastructure_provisioned(cluster):
             return False
-        edited = _edited(owner.before, obj)
+        if rules.pause_cause(obj, cluster):
+            return True
         machines = [each for each in self._of(MACHINE) if _is_of(each, owner.key)]
-        kept = [] if edited else machines
-        wanted = int((obj.get("spec") or {}).get("replicas") or (len(machines) if owner.before else 1))
-        cause = f"{owner.key.kind.kind} {owner.key.name}: {edited or f'{len(machines)} -> {wanted} replicas'}"
+        replaced = [each for each in machines if owner.rollout.replaces(each)]
+        kept = [each for each in machines if each not in replaced]
+        replicas = (obj.get("spec") or {}).get("replicas")
+        wanted = int(replicas) if replicas is not None else (1 if owner.is_new else len(machines))
+        edits = owner.rollout.edits if replaced else f"{len(machines)} -> {wanted} replicas"
+        cause = f"{owner.key.kind.kind} {owner.key.name}: {edits}"
         for number in range(wanted - len(kept)):
             self._create_machine(owner.key, cluster, number, cause)
-        for machine in machines if edited else machines[wanted:]:
+        for machine in (*replaced, *kept[wanted:]):
             self._delete_machine(machine, cause)
         return True
 
@@ -274,28 +284,3 @@ def _cloned_from(template: str) -> dict[str, str]:
         names.CLONED_FROM_NAME_ANNOTATION: template,
         names.CLONED_FROM_KIND_ANNOTATION: f"{OPENSTACK_MACHINE_TEMPLATE.kind}.{names.GROUP}",
     }
-
-
-def _edited(before: Object | None, after: Object) -> str:
-    """Return the edits of an owner that replace its machines, in words; empty if there are none."""
-    return ", ".join(_edits(before, after)) if before is not None else ""
-
-
-def _edits(before: Object, after: Object) -> Iterator[str]:
-    for path in _ROLLED_OUT:
-        old, new = _at(before, path), _at(after, path)
-        if old != new:
-            words = f" {old['name']} -> {new['name']}" if _are_named(old, new) else " changed"
-            yield f"{'.'.join(path)}{words}"
-
-
-def _are_named(old: Any, new: Any) -> bool:
-    both = (old, new)
-    return all(isinstance(each, Mapping) and "name" in each for each in both) and old["name"] != new["name"]
-
-
-def _at(obj: Object, path: tuple[str, ...]) -> Any:
-    value: Any = obj
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value

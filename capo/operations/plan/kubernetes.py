@@ -101,6 +101,24 @@ class PlannedKube(InMemoryKube):
                 self._keep(kind, found)
         return super().get(kind, namespace, name)
 
+    def take_version(self, key: Key, api_version: str) -> Json | None:
+        """Return an object in a version, as it stays in the plan; None if it does not exist.
+
+        The API server converts it, as for ``kubectl apply``: references and the places of fields differ.
+
+        Raises:
+            OperatorError: the version is not served, the user may not get it, or the API server fails.
+        """
+        known = self.get(*key)
+        if known is None or known["apiVersion"] == api_version:
+            return known
+        kind = replace(key.kind, version=api_version.rpartition("/")[2], older="")
+        found = self._reading(kind, "get", key.namespace, lambda: self._live.kube.get(kind, key.namespace, key.name))
+        if found is None:
+            raise NotServedError(f"{self._live.name} does not serve {kind.kind} ({api_version})")
+        self.objects[key] = dict(found)
+        return super().get(*key)
+
     def list(
         self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None, limit: int = 500
     ) -> Iterator[Json]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from capo.json_types import Json
 from capo.kube import kinds
 from capo.kube.kinds import Key, Kind
 from capo.operations.errors import OperatorError
+from capo.operations.plan import field_check
 from capo.operations.plan.kubernetes import PlannedKube
 from capo.webhooks import admission
 
@@ -36,6 +38,15 @@ _KINDS: Final = {
 }
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads YAML as kubectl does: a time is text."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def read(path: str) -> list[Json]:
     """Return the objects of a file; ``-`` is stdin.
 
@@ -44,7 +55,7 @@ def read(path: str) -> list[Json]:
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text()
-        documents = list(yaml.safe_load_all(text))
+        documents = list(yaml.load_all(text, _Loader))
     except (OSError, UnicodeDecodeError) as error:
         raise OperatorError(f"{path} cannot be read: {error}") from error
     except yaml.YAMLError as error:
@@ -74,19 +85,29 @@ def is_of_use(obj: Json) -> bool:
     return (group, str(obj["kind"])) in _KINDS or (isinstance(spec, dict) and "machineTemplate" in spec)
 
 
+def namespaces(wanted: Iterable[Json], default: str) -> Iterator[str]:
+    """Yield the namespaces of objects."""
+    for obj in wanted:
+        known = _KINDS.get((str(obj["apiVersion"]).rpartition("/")[0], str(obj["kind"])))
+        if known is None or known.is_namespaced:
+            yield obj["metadata"].get("namespace") or default
+
+
 def apply(kube: PlannedKube, obj: Json, namespace: str) -> tuple[Key, Json | None]:
     """Apply an object to the API server of a plan; return its key, and the object as it was before.
 
     Raises:
         OperatorError: the API server or a webhook would refuse it.
     """
+    if found := list(field_check.faults(obj)):
+        raise OperatorError(f"the API server would refuse {_named(obj)}: {', '.join(found)}")
     kind, wanted = _in_version(kube, obj)
     metadata = {**wanted["metadata"]}
     if kind.is_namespaced:
         metadata.setdefault("namespace", namespace)
     wanted = {**wanted, "metadata": metadata}
     key = Key(kind, metadata.get("namespace", "") if kind.is_namespaced else "", metadata["name"])
-    before = kube.get(*key)
+    before = kube.take_version(key, str(wanted["apiVersion"]))
     if before is None:
         _check("CREATE", wanted, None)
         kube.put(kind, wanted)
@@ -107,12 +128,22 @@ def _in_version(kube: PlannedKube, obj: Json) -> tuple[Kind, Json]:
     known = _KINDS.get((group, str(obj["kind"])))
     if known is None:
         return _other(kube, group, version, str(obj["kind"])), obj
+    if known == kinds.SECRET:
+        return known, _encoded(obj)
     if known.group != names.GROUP or version == known.version:
         return known, obj
     try:
         return known, conversion.convert(obj, known.api_version)
     except ConversionError as error:
         raise OperatorError(f"{_named(obj)}: {error}") from error
+
+
+def _encoded(secret: Json) -> Json:
+    """Return a Secret as the API server stores it: what is in ``stringData`` is a part of ``data``."""
+    plain: Mapping[str, Any] = secret.get("stringData") or {}
+    encoded = {name: base64.b64encode(str(value).encode()).decode() for name, value in plain.items()}
+    rest = {name: value for name, value in secret.items() if name != "stringData"}
+    return {**rest, "data": {**(secret.get("data") or {}), **encoded}}
 
 
 def _other(kube: PlannedKube, group: str, version: str, kind: str) -> Kind:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from capo.json_types import Body, Json
+from capo.openstack.octavia_providers import OVN
 from capo.operations.plan import neutron
 from capo.operations.plan.overlay import BALANCING, MissingError, Overlay, Place
 
@@ -16,6 +17,8 @@ BALANCERS: Final = Place.of("load_balancer")
 LISTENERS: Final = Place.of("listener")
 POOLS: Final = Place.of("pool")
 MONITORS: Final = Place.of("health_monitor")
+_OVN_MONITOR: Final = "ovn-lb-hm:distributed"
+"""Owner of the port in a subnet from which OVN monitors members there; it goes with the last load balancer."""
 
 
 def members_of(pool_id: str) -> Place:
@@ -141,13 +144,17 @@ def delete_member(overlay: Overlay, pool_id: str, member_id: str) -> None:
 
 
 def delete_balancer(overlay: Overlay, balancer_id: str) -> None:
-    """Delete a load balancer with its children and its VIP port."""
+    """Delete a load balancer with its children, its VIP port, and the port from which OVN monitored members."""
     balancer = overlay.remove(BALANCERS, balancer_id)
     for place in (LISTENERS, POOLS):
         for child in [each for each in overlay.all(place) if _is_in(each, balancer_id)]:
             overlay.remove(place, str(child["id"]))
             _remove_if_known(overlay, MONITORS, child.get("healthmonitor_id"))
     _remove_if_known(overlay, neutron.PORTS, balancer.get("vip_port_id"))
+    if not any(each.get("provider") == OVN for each in overlay.all(BALANCERS)):
+        for port in [each for each in overlay.all(neutron.PORTS) if each.get("device_owner") == _OVN_MONITOR]:
+            if port.get("network_id") == balancer.get("vip_network_id"):
+                overlay.remove(neutron.PORTS, str(port["id"]))
 
 
 def _is_in(child: Body, balancer_id: str) -> bool:

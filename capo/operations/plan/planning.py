@@ -24,7 +24,7 @@ from capo.kube.kinds import (
 )
 from capo.operations.access import Management
 from capo.operations.errors import NotPermittedError, OperatorError
-from capo.operations.plan import changes, manifest
+from capo.operations.plan import changes, manifest, unplanned
 from capo.operations.plan.changes import Change, Recorder
 from capo.operations.plan.cluster_api import ClusterAPI
 from capo.operations.plan.kubernetes import PlannedKube
@@ -61,12 +61,14 @@ class Outcome:
         stops: the objects that are not ready at its end.
         unknown: what the plan could not see, one sentence each.
         assigned: ids and addresses that the cloud would choose, by the placeholder in ``changes``.
+        is_whole: whether each edit of the user, and each pending change of the cluster, is planned.
     """
 
     changes: Sequence[Change] = ()
     stops: Sequence[Stop] = ()
     unknown: Sequence[str] = ()
     assigned: Mapping[str, str] = field(default_factory=dict)
+    is_whole: bool = True
 
     def to_json(self) -> Json:
         """Return it for programs."""
@@ -96,10 +98,11 @@ class Planner:
         self.clock, self.recorder = VirtualClock(), Recorder()
         self.kube = PlannedKube(management, self.recorder, self.clock)
         self._ca_certs = ca_certs
-        self._core = ClusterAPI(self.kube, self.recorder, self.is_planned)
+        self._core = ClusterAPI(self.kube, self.recorder, is_planned=self.is_planned, clock=self.clock, miss=self._miss)
         self._keys: set[Key] = set()
         self._clusters: set[tuple[str, str]] = set()
         self._unknown: list[str] = []
+        self._is_whole = True
 
     def of_cluster(self, name: str) -> Outcome:
         """Return the plan of a live cluster.
@@ -107,7 +110,7 @@ class Planner:
         Raises:
             OperatorError: there is none, or a read failed.
         """
-        self._load()
+        self._load([self.namespace])
         cluster = self.kube.get(CLUSTER, self.namespace, name)
         infra = self.kube.get(OPENSTACK_CLUSTER, self.namespace, name)
         if cluster is None and infra is None:
@@ -125,8 +128,10 @@ class Planner:
         Raises:
             OperatorError: a file cannot be read or applied, or a read failed.
         """
-        wanted = [obj for path in paths for obj in manifest.read(path) if manifest.is_of_use(obj)]
-        self._load()
+        found = [obj for path in paths for obj in manifest.read(path)]
+        wanted = [obj for obj in found if manifest.is_of_use(obj)]
+        self._load(sorted(set(manifest.namespaces(wanted, self.namespace))) or [self.namespace])
+        self._note_unplanned(found)
         for obj in wanted:
             key, before = manifest.apply(self.kube, obj, self.namespace)
             self._keys.add(key)
@@ -166,23 +171,37 @@ class Planner:
         if edited := sorted(_edited(_topology(before), _topology(cluster))):
             fields = ", ".join(f"spec.topology.{each}" for each in edited)
             text = "what Cluster API renders from the ClusterClass is not planned, only the objects that exist"
-            self._unknown.append(f"{place} has other values of {fields}: {text}")
+            self._miss(f"{place} has other values of {fields}: {text}")
         if before is not None and _topology(before) and (reason := _unrendered(before)):
-            self._unknown.append(f"{place}: Cluster API has not yet rendered its topology ({reason})")
+            self._miss(f"{place}: Cluster API has not yet rendered its topology ({reason})")
 
-    def _load(self) -> None:
-        """Read what the controllers watch: of all namespaces, or of one if the user may not list the others."""
+    def _note_unplanned(self, wanted: Sequence[Json]) -> None:
+        """Note the objects of files whose effect is not planned, before they are applied."""
+        has_classes = any(unplanned.is_of_class(obj) for obj in (*self.kube.objects.values(), *wanted))
+        for obj in wanted:
+            if text := unplanned.text_of(self.management, obj, self.namespace, has_classes=has_classes):
+                self._miss(text)
+
+    def _miss(self, text: str) -> None:
+        """Note changes that the plan lacks."""
+        self._unknown.append(text)
+        self._is_whole = False
+
+    def _load(self, namespaces: Sequence[str]) -> None:
+        """Read what the controllers watch: of all namespaces, or of some if the user may not list the others."""
         is_partial = False
         for kind in Rehearsal.watched():
             try:
                 self.kube.load(kind, None)
             except NotPermittedError:
-                self.kube.load(kind, self.namespace)
+                if not kind.is_namespaced:
+                    continue  # a role of one namespace cannot permit it; an object of the kind is read when it is used
+                for namespace in namespaces:
+                    self.kube.load(kind, namespace)
                 is_partial = True
         if is_partial:
-            self._unknown.append(
-                f"objects of other namespaces than {self.namespace} were not seen: the user may not list them"
-            )
+            places = ", ".join(namespaces)
+            self._unknown.append(f"objects of other namespaces than {places} were not seen: the user may not list them")
 
     def is_planned(self, kind: Kind, obj: Object) -> bool:
         """Return whether an object belongs to the plan."""
@@ -210,6 +229,7 @@ class Planner:
             list(self._stops(rehearsal)),
             self._unknown,
             {**rehearsal.clouds.assigned, **self.kube.assigned},
+            self._is_whole,
         )
 
     def _planned(self, kinds: Iterable[Kind]) -> list[Key]:

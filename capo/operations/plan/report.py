@@ -38,15 +38,16 @@ def show(console: Console, outcome: Outcome) -> ExitStatus:
 
 
 def status_of(outcome: Outcome) -> ExitStatus:
-    """Return the exit status: incomplete if an object is not ready at the end, else whether there are changes."""
-    if outcome.stops:
+    """Return the exit status: incomplete if changes are missing or an object is not ready at the end, else if any."""
+    if outcome.stops or not outcome.is_whole:
         return ExitStatus.INCOMPLETE
     return ExitStatus.FOUND if outcome.changes else ExitStatus.DONE
 
 
 def _summary(outcome: Outcome) -> str:
     if not outcome.changes:
-        return NO_CHANGE if not outcome.stops else "no change that the controllers can make"
+        is_all = not outcome.stops and outcome.is_whole
+        return NO_CHANGE if is_all else "no change that the controllers can make"
     counts = outcome.counts()
     return f"plan: {counts['create']} to create, {counts['update']} to update, {counts['delete']} to delete"
 

@@ -18,6 +18,7 @@ from capo.kube.errors import KubeError
 from capo.operations import console
 from capo.operations.console import Cell, Console, Node
 from capo.operations.errors import ExitStatus, OperatorError
+from environments.manager_process import wait_until
 
 
 class Terminal(io.StringIO):
@@ -65,6 +66,27 @@ def test_a_terminal_gets_colors_unless_no_color_is_set(monkeypatch: pytest.Monke
     assert "\x1b[31mERROR" in printed(draw, out=Terminal())
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[31m" not in printed(draw, out=Terminal())
+
+
+def test_a_terminal_shows_on_stderr_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    out, err = Terminal(), Terminal()
+
+    with Console(out=out, err=err).progress("reading [bold]objects") as note:
+        wait_until("the first text is shown", lambda: "reading [bold]objects" in err.getvalue())
+        note("reading servers\x1b]0;owned\x07")
+        wait_until("the next text is shown", lambda: "reading servers?]0;owned?" in err.getvalue())
+
+    assert out.getvalue() == ""
+
+
+def test_a_pipe_gets_no_progress() -> None:
+    out, err = Terminal(), io.StringIO()
+
+    with Console(out=io.StringIO(), err=err).progress("reading objects") as note:
+        note("reading servers")
+
+    assert (out.getvalue(), err.getvalue()) == ("", "")
 
 
 def test_names_that_others_chose_do_not_command_the_terminal() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,9 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from capo.json_types import Json
-from capo.operations import access
+from capo.kube.kinds import CLUSTER
+from capo.kube.tests.fake_apiserver import FakeApiServer
+from capo.operations import access, owners
 from capo.operations.errors import OperatorError
 from capo.operations.inventory import gather, report, watch
 from capo.operations.inventory.attribution import Attribution, Basis
@@ -251,6 +255,25 @@ def test_the_command_reads_a_kubeconfig_and_writes_nothing(
     assert {each.partition(" ")[0] for each in world.requests() if "tokens" not in each} == {"GET"}
 
 
+def test_the_command_prints_all_formats(world: OperatorsEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
+    world.up(**FULL)
+    command = ("inventory", "--cloud", "sim", "--clouds", str(world.simulator.clouds_yaml), "-o")
+    server = world.one("servers")["id"]
+    printed = {}
+    for output in ("json", "yaml", "wide"):
+        assert environment.capo(*command, output) == 0
+        printed[output] = capsys.readouterr().out
+
+    found = json.loads(printed["json"])
+    ages = [each.pop("ageSeconds") for each in found["resources"]]
+    same = yaml.safe_load(printed["yaml"])
+    assert len([each.pop("ageSeconds") for each in same["resources"]]) == len(ages)
+    assert same == found
+    (row,) = (line for line in printed["wide"].splitlines() if server in line)
+    assert " stamp " in row
+    assert printed["wide"].splitlines()[0].split() == [*report.COLUMNS, "ID", "BASIS", "OWNER", "ID", "PROJECT"]
+
+
 def test_the_command_needs_no_management_cluster_for_a_named_cloud(
     world: OperatorsEnvironment, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,29 +288,126 @@ def test_the_command_needs_no_management_cluster_for_a_named_cloud(
     assert "no known owner" in printed
 
 
-def test_the_command_watches_until_it_is_interrupted(
-    world: OperatorsEnvironment, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.up(**FULL)
-    rounds: list[Callable[[], object]] = [
-        lambda: world.member.make("/network/v2.0/networks", "network", name="new"),
-        lambda: world.add_fault(match=VOLUMES, effect={"status": 503}),
-    ]
+Rounds = list[Callable[[], object]]
 
-    def sleep(_seconds: float) -> None:
-        if not rounds:
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> Rounds:
+    """Return what happens before each further round of a watch; after the last one it is interrupted."""
+    wanted: Rounds = []
+
+    def sleep(seconds: float) -> None:
+        if not wanted:
             raise KeyboardInterrupt
-        rounds.pop(0)()
+        assert seconds == 10.0
+        wanted.pop(0)()
 
     monkeypatch.setattr("capo.cli.inventory.time", SimpleNamespace(sleep=sleep, strftime=time.strftime))
+    return wanted
+
+
+def make_network(world: OperatorsEnvironment) -> None:
+    world.member.make("/network/v2.0/networks", "network", name="new")
+
+
+def changes_of(printed: str) -> list[str]:
+    """Return the lines of a watch that name a change."""
+    return [line.partition(" ")[2] for line in printed.splitlines() if re.match(r"[0-9:]{8} [-+~] ", line)]
+
+
+def test_the_command_watches_until_it_is_interrupted(
+    world: OperatorsEnvironment, capsys: pytest.CaptureFixture[str], rounds: Rounds
+) -> None:
+    world.up(**FULL)
+    rounds += [lambda: make_network(world), lambda: world.add_fault(match=VOLUMES, effect={"status": 503})]
     file = str(world.simulator.clouds_yaml)
 
     status = environment.capo("inventory", "--cloud", "sim", "--clouds", file, "--watch")
 
     printed = capsys.readouterr()
     assert status == 130
-    assert printed.out.splitlines()[-1].endswith("+ network new without known owner: ACTIVE")
+    assert changes_of(printed.out) == ["+ network new without known owner: ACTIVE"]
     assert "not complete: volume: " in printed.err
+
+
+def remove_objects(api: FakeApiServer) -> None:
+    for kind in (*owners.KINDS, CLUSTER):
+        for obj in api.all(kind):
+            api.remove(kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+
+def test_a_watch_shows_a_deletion_to_its_end(
+    world: OperatorsEnvironment, tmp_path: Path, capsys: pytest.CaptureFixture[str], rounds: Rounds
+) -> None:
+    world.up(**FULL)
+    with world.served() as api:
+
+        def end() -> None:
+            world.member.ask("DELETE", f"/compute/v2.1/servers/{world.one('servers')['id']}")
+            world.clock.advance(60)
+            remove_objects(api)
+
+        rounds.append(end)
+        file = environment.kubeconfig(tmp_path / "k", api)
+        status = environment.capo("inventory", "-w", CLUSTER_NAME, "--kubeconfig", file, "-n", "default")
+
+    printed = capsys.readouterr()
+    assert status == 130
+    removed = [each for each in changes_of(printed.out) if each.startswith("-")]
+    assert [each.partition(" of ")[0] for each in removed] == ["- server kube-bastion"]
+    assert printed.err == "capo inventory: interrupted\n"
+
+
+def test_what_lost_its_object_stays_in_a_watch_of_a_namespace(
+    world: OperatorsEnvironment, tmp_path: Path, capsys: pytest.CaptureFixture[str], rounds: Rounds
+) -> None:
+    world.up(**FULL)
+    with world.served() as api:
+        rounds += [lambda: remove_objects(api), lambda: make_network(world)]
+        file = environment.kubeconfig(tmp_path / "k", api)
+        assert environment.capo("inventory", "--kubeconfig", file, "-n", "default", "--watch") == 130
+
+    changes = changes_of(capsys.readouterr().out)
+    assert not [each for each in changes if each.startswith("-")]
+    assert changes[-1] == "+ network new without known owner: ACTIVE"
+
+
+def test_a_watch_goes_on_after_a_round_in_which_the_api_server_failed(
+    world: OperatorsEnvironment, tmp_path: Path, capsys: pytest.CaptureFixture[str], rounds: Rounds
+) -> None:
+    world.up(**FULL)
+    with world.served() as api:
+
+        def fail() -> None:
+            api.forbids = lambda _method, _path: "etcdserver: request timed out"
+
+        def recover() -> None:
+            api.forbids = lambda _method, _path: ""
+            make_network(world)
+
+        rounds += [fail, recover]
+        file = environment.kubeconfig(tmp_path / "k", api)
+        status = environment.capo("inventory", "--kubeconfig", file, "-n", "default", "--watch")
+
+    printed = capsys.readouterr()
+    assert status == 130
+    assert printed.err.count("a round failed: ") == 1
+    assert changes_of(printed.out) == ["+ network new without known owner: ACTIVE"]
+
+
+def test_a_watch_by_a_user_of_one_namespace_shows_what_changes(
+    world: OperatorsEnvironment, tmp_path: Path, capsys: pytest.CaptureFixture[str], rounds: Rounds
+) -> None:
+    world.up(**FULL)
+    with world.served() as api:
+        api.forbids = lambda _method, path: "" if "/namespaces/" in path else "forbidden"
+        rounds += [lambda: make_network(world), lambda: None]
+        file = environment.kubeconfig(tmp_path / "k", api)
+        assert environment.capo("inventory", "--kubeconfig", file, "-n", "default", "--watch") == 130
+
+    printed = capsys.readouterr()
+    assert changes_of(printed.out) == ["+ network new without known owner: ACTIVE"]
+    assert printed.err.count("only namespace default of") == 1
 
 
 def test_a_part_that_could_not_be_read_is_the_status_of_the_command(

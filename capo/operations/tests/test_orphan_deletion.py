@@ -193,6 +193,30 @@ def test_a_use_that_begins_during_the_run_is_seen(world: OperatorsEnvironment) -
     assert {"network", "subnet", "router"} <= kept(reports).keys()
 
 
+def test_a_trunk_that_gets_a_port_during_the_run_is_seen(world: OperatorsEnvironment) -> None:
+    with lost(world, SPEC) as it:
+        (port,) = it.ids("port")
+
+        def change() -> None:
+            if not world.created().get("servers"):
+                it.change = lambda: None
+                world.member.make("/network/v2.0/trunks", "trunk", port_id=port, name="of-a-user")
+
+        it.change = change
+        reports = it.run()
+
+    assert kept(reports)["port"].startswith("trunk ")
+    assert {"network", "subnet"} <= kept(reports).keys()
+
+
+def test_a_cloud_without_trunks_needs_no_list_of_them(world: OperatorsEnvironment) -> None:
+    world.add_fault(match={"service": "network", "route": "/v2.0/trunks"}, effect={"status": 404})
+    with lost(world, SPEC) as it:
+        reports = it.run()
+
+    assert {each.outcome for each in reports} == {Outcome.DELETED}
+
+
 def test_an_object_that_is_back_keeps_what_it_owns(world: OperatorsEnvironment) -> None:
     with lost(world, SPEC) as it:
         (network,) = (each for each in it.orphans if each.resource.kind == "network")

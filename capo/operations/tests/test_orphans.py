@@ -177,20 +177,34 @@ def test_a_server_that_does_not_run_is_deleted_with_its_owner(status: str) -> No
 def test_a_load_balancer_that_works_is_deleted_only_singly() -> None:
     found = orphans(
         stamped("load_balancer", "1", provisioning_status="ACTIVE"),
-        stamped("load_balancer", "2", provisioning_status="ERROR"),
+        stamped("load_balancer", "2", provisioning_status="ERROR", operating_status="ERROR"),
     )
 
     assert "it is ACTIVE" in doubts(found["1"])
     assert doubts(found["2"]) == ""
 
 
-def test_what_is_in_error_and_works_nevertheless_is_deleted_only_singly() -> None:
-    found = orphans(
-        stamped("load_balancer", "1", provisioning_status="ERROR", operating_status="ONLINE"),
-        stamped("server", "2", status="ERROR", more={"OS-EXT-STS:power_state": 1}),
-    )
+@pytest.mark.parametrize(
+    ("state", "is_in_use"),
+    [
+        ("ONLINE", True),
+        ("DEGRADED", True),
+        ("DRAINING", True),
+        ("NO_MONITOR", True),
+        ("", True),
+        ("ERROR", False),
+        ("OFFLINE", False),
+    ],
+)
+def test_a_load_balancer_in_error_that_may_have_traffic_is_deleted_only_singly(state: str, is_in_use: bool) -> None:
+    found = orphans(stamped("load_balancer", "1", provisioning_status="ERROR", operating_status=state))
 
-    assert "it is ERROR/ONLINE" in doubts(found["1"])
+    assert ("it is ERROR" in doubts(found["1"])) is is_in_use
+
+
+def test_a_server_in_error_that_runs_nevertheless_is_deleted_only_singly() -> None:
+    found = orphans(stamped("server", "2", status="ERROR", more={"OS-EXT-STS:power_state": 1}))
+
     assert "it is ERROR, and it runs" in doubts(found["2"])
 
 

@@ -2,31 +2,87 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, Self, cast
+from unittest import mock
+from urllib.parse import urlsplit
 
+import requests
 import yaml
 
 from capo import names
 from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, SECRET
+from capo.openstack.connections import Limits
+from capo.openstack.transport import HttpSession, HttpSessions
 from capo.operations.access import CloudAccess, Management
-from capo.operations.plan import changes
+from capo.operations.plan import changes, writes
 from capo.operations.plan.planning import Outcome, Planner
 from environments import objects
-from environments.provider import NAME, ProviderEnvironment
+from environments.provider import NAME, PATIENCE_S, ProviderEnvironment
 
 _VERSION: Final = re.compile(r"^/v[0-9.]+(/[0-9a-f]{32}(?=/))?")
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_CHOSEN: Final = re.compile(
+    rf"{_ID.pattern}|(?<=:ip-)[0-9a-f]{{32}}|(?<=capo:)[a-z2-7]{{13}}|[0-9]+[.][0-9]+[.][0-9]+[.][0-9]+"
+)
+"""Ids of resources, of claims in roles, and of owners, and addresses."""
+_SERVICE: Final = re.compile(r"^/(compute|networking|network|volume|load-balancer)(?=/)")
+_CHANGE: Final = writes.change
 LONG_S: Final = 1500.0
+
+
+@dataclass
+class Requests:
+    """Writes to a cloud: method, path and body of each."""
+
+    sent: list[tuple[str, str, Any]] = field(default_factory=list)
+
+    def counted(self, known: Collection[str]) -> Counter[str]:
+        """Return the writes.
+
+        Args:
+            known: ids and addresses with their values; the cloud or the provider chooses the others.
+        """
+        return Counter(
+            _unchosen(f"{method} {_VERSION.sub('', path)} {json.dumps(_ordered(body), sort_keys=True)}", known)
+            for method, path, body in self.sent
+        )
+
+
+def _ordered(value: Any) -> Any:
+    """Return a body whose lists are in one order: what the provider sends has none."""
+    if isinstance(value, Mapping):
+        return {name: _ordered(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return sorted((_ordered(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
+    return value
+
+
+def _unchosen(text: str, known: Collection[str]) -> str:
+    return _CHOSEN.sub(lambda found: found[0] if found[0] in known else "CHOSEN", text)
 
 
 class PlannedEnvironment(ProviderEnvironment):
     """Plans, and what the manager then really sends."""
+
+    def __init__(self) -> None:
+        self.recorded, self.planned = Requests(), Requests()
+        self.known: set[str] = set()
+        """Ids and addresses of the cloud and of all objects when the plan was made."""
+        super().__init__()
+
+    def start(self) -> None:
+        """Start the manager; its writes are recorded."""
+        super().start()
+        self.clouds._http = HttpSessions(Limits(PATIENCE_S, PATIENCE_S, PATIENCE_S), kind=_recording(self.recorded))
 
     def __enter__(self) -> Self:
         self.kube.connection = SimpleNamespace(server="https://management", namespace="default")  # type: ignore[attr-defined]
@@ -40,18 +96,42 @@ class PlannedEnvironment(ProviderEnvironment):
 
     def plan(self, *documents: Json, path: Path | None = None) -> Outcome:
         """Return the plan of the cluster, or that of documents in a file."""
+        self.planned.sent.clear()
+        present = json.dumps([self.inventory(), list(self.kube.objects.values()), documents], default=str)
+        self.known = set(_CHOSEN.findall(present))
+        with mock.patch.object(writes, "change", self._change):
+            outcome = self._planned(documents, path)
+        self.known -= outcome.assigned.keys()
+        return outcome
+
+    def _planned(self, documents: Sequence[Json], path: Path | None) -> Outcome:
         if not documents:
             return self.planner().of_cluster(NAME)
         assert path is not None
         path.write_text(yaml.safe_dump_all(documents))
         return self.planner().of_files([str(path)])
 
+    def _change(self, overlay: Any, call: writes.Call, before: Any, answer: Any) -> Any:
+        self.planned.sent.append((call.method, call.path, copy.deepcopy(dict(call.body))))
+        return _CHANGE(overlay, call, before, answer)
+
     def converge(self) -> None:
         """Run the manager until nothing is left to write; count its requests from now."""
         self.cloud.counter.reset()
+        self.recorded.sent.clear()
         self.kube.writes.clear()
         self.wake_all()
         self.play(for_s=LONG_S)
+
+    def expect_as_planned(self) -> None:
+        """Run the manager; the cloud accepts the very requests of the last plan, of the same resources."""
+        self.converge()
+        wanted, found = self.planned.counted(self.known), self.recorded.counted(self.known)
+        lines = [
+            *(f"not sent: {each}" for each in wanted - found),
+            *(f"not planned: {each}" for each in found - wanted),
+        ]
+        assert not lines, "\n".join(sorted(lines))
 
     def sent(self) -> Counter[str]:
         """Return the writes that the manager sent to the cloud."""
@@ -68,13 +148,32 @@ class PlannedEnvironment(ProviderEnvironment):
         self.machines(machines)
         return made
 
-    def machines(self, wanted: Iterable[str], **spec: Any) -> None:
-        """Create machines, as Cluster API does."""
+    def machines(self, wanted: Iterable[str], *, zone: str = "", **spec: Any) -> None:
+        """Create machines, as Cluster API does.
+
+        Args:
+            zone: failure domain that Cluster API chooses; empty: none.
+        """
         for name in wanted:
             is_control_plane = "cp" in name
-            machine = self.apply(MACHINE, objects.machine(name, NAME, is_control_plane=is_control_plane))
+            chosen = {"failureDomain": zone} if zone else {}
+            machine = self.apply(MACHINE, objects.machine(name, NAME, is_control_plane=is_control_plane, **chosen))
             infra = objects.openstack_machine(name, NAME, owner=machine, is_control_plane=is_control_plane, **spec)
             self.apply(OPENSTACK_MACHINE, infra)
+
+
+def _recording(into: Requests) -> type[HttpSession]:
+    """Return a kind of session that records the writes that the cloud accepted."""
+
+    class Recording(HttpSession):
+        def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
+            response = super().request(method, url, *args, **kwargs)
+            path = urlsplit(str(url)).path
+            if method not in ("GET", "HEAD") and "/auth/" not in path and response.status_code < 300:
+                into.sent.append((method, _SERVICE.sub("", path), json.loads(kwargs.get("data") or "{}")))
+            return response
+
+    return Recording
 
 
 def planned(outcome: Outcome) -> Counter[str]:

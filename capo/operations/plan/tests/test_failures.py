@@ -173,7 +173,7 @@ def test_what_a_class_was_rendered_into_is_planned_as_any_other_cluster(environm
     of_class(environment, "cp-0", "worker-0")
     outcome = environment.plan()
     assert outcome.unknown == []
-    environment.converge()
+    environment.expect_as_planned()
     assert planned(outcome) == environment.sent()
 
 

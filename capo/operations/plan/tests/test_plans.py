@@ -14,10 +14,12 @@ from capo.kube.kinds import (
     CLUSTER,
     KUBEADM_CONTROL_PLANE,
     MACHINE,
+    MACHINE_DEPLOYMENT,
     OPENSTACK_CLUSTER,
     OPENSTACK_MACHINE,
     OPENSTACK_MACHINE_TEMPLATE,
 )
+from capo.operations.plan.cluster_api import DEPLOYMENT_LABEL
 from capo.operations.plan.tests.environment import (
     PlannedEnvironment,
     cause_of,
@@ -42,7 +44,7 @@ def environment() -> Iterator[PlannedEnvironment]:
 
 def expect_as_planned(environment: PlannedEnvironment, outcome: Any) -> None:
     """Run the manager; its writes must be those of the plan."""
-    environment.converge()
+    environment.expect_as_planned()
     assert planned(outcome) == environment.sent()
     assert planned_objects(outcome) == environment.made()
     assert outcome.stops == []
@@ -55,7 +57,7 @@ def expect_as_planned(environment: PlannedEnvironment, outcome: Any) -> None:
         {"managedSecurityGroups": GROUPS, "bastion": BASTION},
         {"managedSecurityGroups": GROUPS, "apiServer": BALANCER},
         {"apiServer": {"managedLoadBalancer": {"enabled": True, "allowedCIDRs": ["192.0.2.0/24"]}}, "tags": ["blue"]},
-        {"disableExternalNetwork": True, "apiServerFixedIP": "10.6.0.7"},
+        {"enableExternalNetwork": False, "apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.7"}},
     ],
     ids=["address", "groups-bastion", "balancer", "allowed-cidrs", "no-external-network"],
 )
@@ -77,7 +79,8 @@ def test_machines_of_a_new_cluster_are_created_as_planned(environment: PlannedEn
         machine_deployment(2, "small"),
     )
     outcome = environment.plan(*documents, path=tmp_path / "new.yaml")
-    environment.cluster("cp-plan0", "md-plan0", "md-plan1", managedSecurityGroups=GROUPS, apiServer=BALANCER)
+    environment.cluster("md-plan0", "md-plan1", managedSecurityGroups=GROUPS, apiServer=BALANCER)
+    environment.machines(["cp-plan0"], zone="az1")
     expect_as_planned(environment, outcome)
     assert cause_of(outcome, "create", "server") == {
         "KubeadmControlPlane cp: 0 -> 1 replicas",
@@ -135,8 +138,8 @@ def test_what_drifted_is_planned_to_be_repaired(environment: PlannedEnvironment)
     lost = next(id_ for id_, rule in rules.items() if rule["protocol"] == "tcp")
     environment.simulator.call(lambda: environment.cloud.table("network", "security_group_rules").pop(lost))
     outcome = environment.plan()
-    environment.converge()
-    assert planned(outcome) == environment.sent()
+    assert planned(outcome) == {"POST /security-group-rules": 1}
+    expect_as_planned(environment, outcome)
 
 
 def test_another_template_replaces_machines_as_planned(environment: PlannedEnvironment, tmp_path: Path) -> None:
@@ -151,10 +154,45 @@ def test_another_template_replaces_machines_as_planned(environment: PlannedEnvir
     outcome = environment.plan(control_plane(1, "large"), path=tmp_path / "edit.yaml")
     cause = "KubeadmControlPlane cp: spec.machineTemplate.spec.infrastructureRef small -> large"
     assert cause_of(outcome, "create", "server") == cause_of(outcome, "delete", "server") == {cause}
-    environment.machines(["cp-plan0"])
+    environment.machines(["cp-plan0"], zone="az1")
     environment.delete(OPENSTACK_MACHINE, "cp-0")
     environment.delete(MACHINE, "cp-0")
     expect_as_planned(environment, outcome)
+
+
+def workers(environment: PlannedEnvironment) -> None:
+    """Converge a cluster with a MachineDeployment ``md`` of two machines."""
+    environment.cluster()
+    environment.apply(OPENSTACK_MACHINE_TEMPLATE, objects.openstack_machine_template("small"))
+    environment.apply(MACHINE_DEPLOYMENT, machine_deployment(2, "small"))
+    environment.machines(["md-a", "md-b"])
+    for name in ("md-a", "md-b"):
+        environment.patch(MACHINE, name, {"metadata": {"labels": {DEPLOYMENT_LABEL: "md"}}})
+    environment.converge()
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 3])
+def test_another_number_of_replicas_is_carried_out_as_planned(
+    environment: PlannedEnvironment, tmp_path: Path, replicas: int
+) -> None:
+    workers(environment)
+    outcome = environment.plan(machine_deployment(replicas, "small"), path=tmp_path / "edit.yaml")
+    words = {f"MachineDeployment md: 2 -> {replicas} replicas"}
+    assert cause_of(outcome, "delete" if replicas < 2 else "create", "server") == words
+    environment.machines([f"md-plan{number}" for number in range(replicas - 2)])
+    for name in ("md-a", "md-b")[replicas:]:
+        environment.delete(OPENSTACK_MACHINE, name)
+        environment.delete(MACHINE, name)
+    expect_as_planned(environment, outcome)
+
+
+@pytest.mark.parametrize("owner", [machine_deployment(0, "small"), control_plane(0, "small")], ids=["workers", "cp"])
+def test_an_owner_of_no_machine_creates_none(environment: PlannedEnvironment, tmp_path: Path, owner: Json) -> None:
+    environment.cluster()
+    environment.patch(CLUSTER, NAME, {"spec": {"controlPlaneRef": {"kind": "KubeadmControlPlane", "name": "cp"}}})
+    environment.converge()
+    outcome = environment.plan(objects.openstack_machine_template("small"), owner, path=tmp_path / "new.yaml")
+    assert outcome.changes == []
 
 
 def test_an_edit_of_a_template_is_carried_out_as_planned(environment: PlannedEnvironment, tmp_path: Path) -> None:
@@ -184,6 +222,22 @@ def test_other_credentials_are_tried_in_the_plan(environment: PlannedEnvironment
         environment.plan(objects.secret("cloud", {"clouds.yaml": wrong}), path=tmp_path / "secret.yaml")
 
 
+def test_credentials_may_be_plain_text_in_the_file(environment: PlannedEnvironment, tmp_path: Path) -> None:
+    text = environment.simulator.clouds_yaml.read_text()
+    cluster, infra = objects.cluster_objects(NAME, identityRef={"name": "other", "cloudName": "sim"})
+    secret: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}}
+    # The API server takes what is in stringData before what is in data.
+    former = objects.secret("other", {"clouds.yaml": b"{}"})["data"]
+    for given in ({"stringData": {"clouds.yaml": text}}, {"stringData": {"clouds.yaml": text}, "data": former}):
+        outcome = environment.plan({**secret, **given}, cluster, infra, path=tmp_path / "new.yaml")
+        assert (planned(outcome)["POST /networks"], outcome.stops) == (1, [])
+    environment.cluster()
+    environment.converge()
+    wrong = {"stringData": {"clouds.yaml": text.replace("capi-password", "wrong")}}
+    with pytest.raises(NotAuthorizedError):
+        environment.plan({**secret, **wrong, "metadata": {"name": "cloud"}}, path=tmp_path / "secret.yaml")
+
+
 def test_a_deletion_that_something_else_blocks_is_planned_up_to_there(environment: PlannedEnvironment) -> None:
     environment.cluster(managedSecurityGroups=GROUPS)
     environment.converge()
@@ -191,8 +245,7 @@ def test_a_deletion_that_something_else_blocks_is_planned_up_to_there(environmen
     environment.member.make("/network/v2.0/ports", "port", network_id=network, name="stranger")
     environment.delete(OPENSTACK_CLUSTER, NAME)
     outcome = environment.plan()
-    environment.converge()
-    assert set(planned(outcome)) >= set(environment.sent()) - {"DELETE /networks/ID", "DELETE /subnets/ID"}
+    environment.expect_as_planned()
     assert "DELETE /networks/ID" not in planned(outcome)
     assert [each.object for each in outcome.stops] == ["OpenStackCluster default/faulty"]
 
