@@ -248,7 +248,7 @@ def merge(wanted: Iterable[Rule], group: Mapping[str, Any], applied: Collection[
     Args:
         group: the group with its current rules.
         applied: digests of the rules that were applied last. None: unknown, then nothing is deleted but open egress
-            that nobody else permitted.
+            that no other program permitted.
     """
     wanted, found = tuple(wanted), SecurityGroup(dict(group)).rules
     difference = rule_difference(wanted, found)

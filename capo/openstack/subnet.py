@@ -36,7 +36,7 @@ class Subnet(view.View):
 
     @property
     def assigns_addresses(self) -> bool:
-        """Return whether addresses are made of MAC addresses (SLAAC), so that Neutron lets nobody choose one."""
+        """Return whether addresses are made of MAC addresses (SLAAC), so that Neutron admits no chosen one."""
         return not _AUTOMATIC.isdisjoint((self.ipv6_address_mode, self.ipv6_ra_mode))
 
 
