@@ -242,8 +242,7 @@ class Reason(StrEnum):
     CONFLICT = "Conflict"
     """Ours: a resource is busy or in use."""
     ADDRESSES_EXHAUSTED = "AddressesExhausted"
-    """Ours: a network or subnet has no free address. Next step: delete ports or floating IPs that nothing uses, or
-    extend the allocation pools."""
+    """Ours: a network or subnet has no free address."""
     QUOTA_EXCEEDED = "QuotaExceeded"
     """Ours: the quota of the project does not allow another resource; the object waits until it does."""
     SERVER_GROUP_FULL = "ServerGroupFull"
@@ -296,7 +295,8 @@ class Reason(StrEnum):
     """Ours: the IPAddress of an answered IPAddressClaim was deleted. Next step: delete the claim, so that it is made
     again."""
     LEFTOVERS_FOUND = "LeftoversFound"
-    """Ours: workloads of the cluster that is being deleted left the named resources; volumes may wait for a review."""
+    """Ours: workloads of the cluster that is being deleted left the named resources; volumes may wait for a review.
+    Next step: do what the message says of each resource."""
     DELETION_BLOCKED = "DeletionBlocked"
     """Ours: a resource that is not ours blocks a deletion; the message names it."""
     UNSUPPORTED_FIELD = "UnsupportedField"
