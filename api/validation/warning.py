@@ -128,12 +128,13 @@ def _balancer(spec: Json, path: str, families: Sequence[str]) -> Warnings:
 
 def _subnets(spec: Json, path: str) -> Warnings:
     for index, subnet in enumerate(spec.get("managedSubnets") or ()):
-        yield from _subnet(subnet, f"{path}.managedSubnets[{index}]")
+        place = f"{path}.managedSubnets[{index}]"
+        yield from _network_address(subnet.get("cidr"), f"{place}.cidr")
+        yield from _subnet(subnet, place)
     yield from _subnet(inside(spec, "additionalManagedSubnet"), f"{path}.additionalManagedSubnet")
 
 
 def _subnet(subnet: Json, place: str) -> Warnings:
-    yield from _network_address(subnet.get("cidr"), f"{place}.cidr")
     for number, server in enumerate(subnet.get("dnsNameservers") or ()):
         yield from _address(server, f"{place}.dnsNameservers[{number}]")
     for number, pool in enumerate(subnet.get("allocationPools") or ()):

@@ -114,19 +114,14 @@ CASES = [
         for provider in ("f5", "F5Networks", "a10")
     ),
     pytest.param(
-        MANAGED | {"additionalManagedSubnet": {"cidr": "nonsense"}},
-        "additionalManagedSubnet.cidr",
-        '"nonsense" is not an address or CIDR',
-        id="CIDR of the second subnet",
-    ),
-    pytest.param(
         MANAGED | {"additionalManagedSubnet": {"cidr": "fd00::/64", "dnsNameservers": ["fd00::53", "nope"]}},
         "additionalManagedSubnet.dnsNameservers[1]",
         '"nope" is not an IP address',
         id="name server of the second subnet",
     ),
     pytest.param(
-        MANAGED | {"additionalManagedSubnet": {"cidr": "fd00::/64", "allocationPools": [{"start": "a"}]}},
+        MANAGED
+        | {"additionalManagedSubnet": {"cidr": "fd00::/64", "allocationPools": [{"start": "a", "end": "fd00::9"}]}},
         "additionalManagedSubnet.allocationPools[0].start",
         '"a" is not an IP address',
         id="pool of the second subnet",
