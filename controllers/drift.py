@@ -17,7 +17,7 @@ from prometheus_client import Counter
 from api.v1beta2.driftpolicy import DriftPolicy
 from capo.caches import Bounded
 from capo.clock import Clock
-from capo.errors import CapoError
+from capo.errors import CapoError, ConflictError
 
 EVENT: Final = "DriftRepaired"
 AT_ONCE: Final = 3
@@ -186,10 +186,12 @@ class _Past:
     Args:
         times: when they were sent, steady seconds; only those of the last hour.
         failure: why the last one failed, empty if it did not.
+        was_busy: the last one failed because the resource was being changed.
     """
 
     times: Sequence[float] = ()
     failure: str = ""
+    was_busy: bool = False
 
 
 class Repairs:
@@ -208,18 +210,25 @@ class Repairs:
         past = self._past.get((kind, resource_id)) or _Past()
         now_s = self._clock.now()
         recent = [each for each in past.times if now_s - each < _HOUR_S]
-        if len(recent) < (1 if past.failure else AT_ONCE) or now_s - recent[-1] >= PERIOD_S:
+        is_final = bool(past.failure) and not past.was_busy
+        if len(recent) < (1 if is_final else AT_ONCE) or now_s - recent[-1] >= PERIOD_S:
             return ""
         minutes = round(PERIOD_S / 60)
         if past.failure:
             return f"not repaired, retried within {minutes} minutes: {past.failure}"
         return f"repaired {AT_ONCE} times within an hour and changed again: repaired every {minutes} minutes"
 
+    def failure(self, kind: str, resource_id: str) -> str:
+        """Return why the last repair of a resource failed, and when it is retried, as a part of a message."""
+        past = self._past.get((kind, resource_id)) or _Past()
+        return self.postponed(kind, resource_id) or f"not repaired yet: {past.failure}"
+
     def note(self, kind: str, resource_id: str, *, error: CapoError | None = None) -> None:
         """Record a repair that was sent, and its failure."""
         past, now_s = self._past.get((kind, resource_id)) or _Past(), self._clock.now()
         times = [*(each for each in past.times if now_s - each < _HOUR_S), now_s]
-        self._past.put((kind, resource_id), _Past(times, _failure(error) if error else ""))
+        was_busy = isinstance(error, ConflictError)
+        self._past.put((kind, resource_id), _Past(times, _failure(error) if error else "", was_busy))
         REPAIRS.labels(kind, "failed" if error else "repaired").inc()
 
     def confirm(self, kind: str, resource_id: str, wanted: str) -> None:

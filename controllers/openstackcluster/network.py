@@ -97,7 +97,7 @@ def _with_mtu(scope: ClusterScope, found: Body) -> Body:
         except CapoError as error:  # the cluster works nevertheless
             scope.cloud_view.failed("network", found["id"], error)
             drift.failed(scope, MTU, found["id"], error)
-            reason = scope.repairs.postponed(MTU, found["id"])
+            reason = scope.repairs.failure(MTU, found["id"])
         else:
             scope.cloud_view.upsert("network", changed)
             text = f"MTU of {name} was changed externally to {has}; it is {options.mtu} again"

@@ -132,6 +132,7 @@ class MachineController:
             spec_step=INSTANCE,
             conditions=[*status.kept_ready(scope.machine, results[INGRESS]), *conditions],
             dropped=dropped,
+            after_s=scope.look_again_s,
         )
 
 

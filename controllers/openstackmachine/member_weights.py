@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.v1beta2 import OpenStackCluster
-from capo.errors import CapoError
+from capo.errors import CapoError, ConflictError
 from capo.json_types import Body
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import WEIGHT, Member, Pool
@@ -82,7 +82,9 @@ def _repaired(scope: MachineScope, pool_id: str, member_id: str, text: str) -> s
             load_balancer.update_member(scope.cloud, pool_id, member_id, {"weight": WEIGHT})
     except CapoError as error:  # the member serves nevertheless
         scope.repairs.note(WEIGHTS, member_id, error=error)
-        return scope.repairs.postponed(WEIGHTS, member_id)
+        if isinstance(error, ConflictError):  # the cluster changes another part of the load balancer
+            scope.look_again_s = load_balancer_lock.BUSY_S
+        return scope.repairs.failure(WEIGHTS, member_id)
     scope.weights.put((pool_id, member_id), SeenWeight(scope.context.started_s, None, WEIGHT))
     scope.repairs.note(WEIGHTS, member_id)
     emitted = f"{text}; set to {WEIGHT} again"

@@ -47,6 +47,7 @@ class MachineScope:
 
     Attributes:
         turn_at: the load balancer that it is this machine's turn to change; empty without one.
+        look_again_s: when to requeue for the weight of a member although the step is done.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class MachineScope:
         self.repairs = memory.repairs
         self.turns = memory.turns
         self.turn_at = ""
+        self.look_again_s: float | None = None
         self.machine = OpenStackMachine.model_validate(context.obj)
         self.infra = OpenStackCluster.model_validate(owners.infra) if owners.infra else None
         self._open_cloud = open_cloud

@@ -92,7 +92,7 @@ def _attempt(scope: ServerScope, kind: str, resource_id: str, call: Callable[[],
         text = call()
     except CapoError as error:
         repairs.note(kind, resource_id, error=error)
-        return repairs.postponed(kind, resource_id)
+        return repairs.failure(kind, resource_id)
     if text:
         repairs.note(kind, resource_id)
         scope.context.deps.events.emit(scope.context.obj, "Normal", EVENT, text)

@@ -85,3 +85,39 @@ def test_a_repair_that_is_refused_is_quoted_and_the_member_stays_ready(site: Con
     assert "(not repaired, retried within 10 minutes: " in site.message("one")
     assert site.ingress("one") == ("True", "Ready")
     assert events(site) == []
+
+
+BUSY = {"status": 409, "message": "Pool x is immutable and cannot be updated."}
+
+
+def repairs(site: ControlPlaneEnvironment) -> int:
+    """Return how many changes of members were sent."""
+    return sum(each.startswith("PUT") and "/members/" in each for each in site.stage.requests())
+
+
+def test_a_repair_that_meets_another_change_follows_it(site: ControlPlaneEnvironment) -> None:
+    up(site, "Repair")
+    pool_id = drain(site, "one")
+    site.stage.add_fault(match={"method": "PUT", "path": "*/members/*", "nth": 1}, effect=BUSY)
+    site.stage.cloud.counter.reset()
+    while not repairs(site):
+        site.stage.wake_all()
+        site.stage.settle(for_s=10)
+
+    site.stage.settle(for_s=20)
+
+    assert weights(site)[site.address_of("one")] == 1
+    assert site.message("one") == ""
+    assert events(site) == [f"the weight of the member in pool {pool_id} was changed externally to 0; set to 1 again"]
+
+
+def test_a_repair_that_never_finds_the_pool_free_is_not_repeated_without_end(site: ControlPlaneEnvironment) -> None:
+    up(site, "Repair")
+    drain(site, "one")
+    site.stage.add_fault(match={"method": "PUT", "path": "*/members/*"}, effect=BUSY)
+    site.stage.cloud.counter.reset()
+
+    later(site)
+
+    assert "(not repaired, retried within 10 minutes: Conflict: " in site.message("one")
+    assert 3 <= repairs(site) <= 12
