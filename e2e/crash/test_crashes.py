@@ -14,7 +14,7 @@ from e2e import sampling
 from e2e.crash.fault_matrix import WAYS, FaultMatrix
 from e2e.crash.scenarios import SCENARIOS, Scenario
 
-pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
+pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.independent, pytest.mark.timeout(4 * 3600)]
 
 ENOUGH: Final = 5
 """From this number of runs on, at least half must reach their write: a scenario does not always need its last ones."""

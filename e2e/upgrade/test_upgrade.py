@@ -15,7 +15,7 @@ from e2e.crash.scenarios import Scenario
 from e2e.upgrade.matrix import ROUTES, Matrix
 from e2e.upgrade.situations import SITUATIONS
 
-pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
+pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.independent, pytest.mark.timeout(4 * 3600)]
 
 ENOUGH: Final = 5
 """From this number of runs on, at least half must reach their write: a situation does not always need its last ones."""

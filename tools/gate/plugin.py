@@ -65,8 +65,8 @@ class Failure:
 
     Attributes:
         text: what pytest prints about it.
-        rerun: the tests to run again if it is late: its group, since a test may depend on what others left. Empty if
-            it is not late.
+        rerun: the tests to run again if it is late: its group, since a test may depend on what others left, or the
+            test alone if it is marked as independent. Empty if it is not late.
     """
 
     test: str
@@ -177,5 +177,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if item.get_closest_marker("incremental"):
         item.session.stash.setdefault(FAILED_IN_CHAIN, {}).setdefault(item.path, item.name)
     if is_late(error) and any(map(item.get_closest_marker, REAL_PROCESSES)):
-        report.rerun = [each.nodeid for each in item.session.items if group(each.nodeid) == group(item.nodeid)]
+        beside = [] if item.get_closest_marker("independent") else item.session.items
+        report.rerun = [each.nodeid for each in beside if group(each.nodeid) == group(item.nodeid)] or [item.nodeid]
     return report

@@ -22,6 +22,15 @@ from environments.manager_process import NotReachedError
 def test_waits():
     raise NotReachedError("all is made: not within 180 s")
 """
+INDEPENDENT: Final = (
+    LATE.replace("@pytest.mark.integration", "@pytest.mark.integration\n@pytest.mark.independent")
+    + """
+
+@pytest.mark.integration
+def test_passes():
+    pass
+"""
+)
 CHAIN: Final = """
 import pytest
 from environments.manager_process import NotReachedError
@@ -94,6 +103,7 @@ FILES: Final = {
     "test_chain.py": CHAIN,
     "test_cannot_be_imported.py": "import missing_module",
     "test_died.py": DIED,
+    "test_independent.py": INDEPENDENT,
     "test_late.py": LATE,
     "test_leaks.py": LEAKS_AFTERWARDS,
     "test_virtual.py": VIRTUAL,
@@ -104,7 +114,9 @@ FILES: Final = {
 def run(folder: Path, *arguments: str, **variables: str) -> Any:
     """Run all files in a pytest of its own; return its outcomes."""
     outcomes = folder / "outcomes.json"
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n integration\n incremental\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n integration\n incremental\n independent\n", encoding="utf-8"
+    )
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
     subprocess.run(
@@ -134,6 +146,12 @@ def test_a_wait_of_real_processes_that_timed_out_is_late(outcomes: Any) -> None:
 
     assert failure["rerun"] == ["test_late.py::test_waits"]
     assert "not within 180 s" in failure["text"]
+
+
+def test_an_independent_test_runs_again_alone(outcomes: Any) -> None:
+    failure = failures(outcomes, "test_independent.py")["test_waits"]
+
+    assert failure["rerun"] == ["test_independent.py::test_waits"]
 
 
 @pytest.mark.parametrize(
