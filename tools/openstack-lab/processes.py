@@ -92,6 +92,17 @@ def send(number, pids):
             pass
 
 
+def kill(pids, limit=60):
+    """Kill processes, and return when they are gone: they hold their ports and files until then."""
+    began = {pid: start_time(pid) for pid in pids}
+    send(signal.SIGKILL, pids)
+    end = time.monotonic() + limit
+    while any(t and start_time(pid) == t for pid, t in began.items()):
+        if time.monotonic() > end:
+            raise SystemExit(f'killed, but not gone: {" ".join(map(str, pids))}')
+        time.sleep(0.05)
+
+
 def environment(more=None):
     """Return our environment without variables of OpenStack clients and Python."""
     env = {k: v for k, v in os.environ.items()
@@ -115,7 +126,7 @@ def start(name, argv, env=None):
     if pid:
         send(signal.SIGCONT, group_of(pid))   # it may have been paused
         return
-    send(signal.SIGKILL, orphans(name))
+    kill(orphans(name))
     with open(LOG / f'{name}.log', 'ab') as log:
         proc = subprocess.Popen([str(a) for a in argv],
                                 env=environment(env), cwd=VAR,
@@ -135,7 +146,7 @@ def stop(names, grace=20):
             send(signal.SIGTERM, [pid])
             send(signal.SIGCONT, left[name])   # a paused process must get the signal
         else:
-            send(signal.SIGKILL, orphans(name))
+            kill(orphans(name))
             (RUN / f'{name}.pid').unlink(missing_ok=True)
     end = time.monotonic() + grace
     while left:
