@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -34,6 +34,7 @@ LATE_LIST: Final = Path("tools/gate/late.txt")
 LATE_LIMIT: Final = 3
 """More late tests than this in one gate are a failure."""
 TAIL_LINES: Final = 60
+MESSAGE_LENGTH: Final = 160
 SLOWEST: Final = 30
 
 
@@ -136,6 +137,15 @@ def print_failures(results: Sequence[Result]) -> None:
             print("\n".join([f"\n== make {' '.join(result.part.target)}: the end of {result.part.log}", *lines]))
 
 
+def failed_lines(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a line for each test that failed, for a reader who has the end of the output alone."""
+    for result in results:
+        for each in result.failures:
+            error = next((line[1:].strip() for line in each["text"].splitlines() if line.startswith("E  ")), "")
+            kind = "late" if each["rerun"] else "failed"
+            yield f"{kind}: {result.part.name}: {each['test']}: {error[:MESSAGE_LENGTH]}"
+
+
 def summary(results: Sequence[Result], seconds: float, *, is_good: bool) -> str:
     """Return the sum of all tests as pytest's last line has it; a part that failed without a test counts as one."""
     tests: dict[str, str] = {}
@@ -171,8 +181,8 @@ def run(lanes: Sequence[Sequence[Part]]) -> int:
     print_table(results)
     if reasons:
         print_failures(results)
-    for reason in reasons:
-        print(f"FAILED: {reason}")
+    for line in [*(f"FAILED: {reason}" for reason in reasons), *(failed_lines(results) if reasons else ())]:
+        print(line)
     last_line = summary(results, time.monotonic() - gate.began_s, is_good=not reasons)
     (FOLDER / "summary").write_text(f"{last_line}\n", encoding="utf-8")
     print(last_line)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +13,9 @@ from typing import Any, Final
 import pytest
 
 from capo.local.processes import started_at
+from environments.manager_process import wait_until
 from tools.gate import __main__ as gate
+from tools.gate import parts
 from tools.gate.parts import FOLDER, LANES, UP_VARIABLE, Part
 from tools.gate.plugin import ONLY_VARIABLE, OUTCOMES_VARIABLE
 
@@ -27,7 +31,9 @@ Write = Callable[..., None]
 def outcomes(passed: int = 0, late: int = 0, wrong: int = 0) -> dict[str, Any]:
     """Return the outcomes of a part."""
     names = {f"late-{i}": [f"late-{i}"] for i in range(late)} | {f"wrong-{i}": [] for i in range(wrong)}
-    failures = [{"test": name, "text": "text", "rerun": rerun} for name, rerun in names.items()]
+    failures = [
+        {"test": name, "text": "text\nE   more text\nE   and more", "rerun": rerun} for name, rerun in names.items()
+    ]
     tests = {**{f"passed-{i}": "passed" for i in range(passed)}, **dict.fromkeys(names, "failed")}
     return {"status": 1 if names else 0, "tests": tests, "failures": failures, "slowest": [["slow (call)", 3.0]]}
 
@@ -102,6 +108,19 @@ def test_late_tests_do_not_run_again(write: Write, document: dict[str, Any], lis
     assert not gate.LATE_FOLDER.exists()
 
 
+def test_the_last_lines_name_all_that_failed(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    write("one", outcomes(passed=1, wrong=2))
+    write("two", outcomes(late=1))
+
+    assert gate.run([[part("one"), part("two")]]) == 1
+    assert capsys.readouterr().out.splitlines()[-5:-1] == [
+        "FAILED: one: failed",
+        "failed: one: wrong-0: more text",
+        "failed: one: wrong-1: more text",
+        "late: two: late-0: more text",
+    ]
+
+
 def test_a_part_without_outcomes_fails_by_its_status(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     write("one", outcomes(passed=2), status=1)
     write("two", outcomes(passed=5))
@@ -147,12 +166,19 @@ def test_outcomes_that_cannot_be_read_fail_the_gate_and_do_not_hang_it(write: Wr
 def test_what_runs_when_the_time_is_over_is_killed_and_named(
     write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("Makefile").write_text("hangs:\n\ttimeout 600 sleep 599 & echo $$! >pid; wait\n", encoding="utf-8")
-    monkeypatch.setattr(gate, "LIMIT_S", 1.0)
+    hangs = "timeout 600 sleep 599 & echo $$! >starts; mv starts pid; wait"
+    Path("Makefile").write_text(f"hangs:\n\t{hangs}\n", encoding="utf-8")
+    pid = Path("pid")
+
+    def now_s() -> float:
+        return time.monotonic() + (2 * gate.LIMIT_S if pid.exists() else 0.0)
+
+    monkeypatch.setattr(parts, "time", types.SimpleNamespace(monotonic=now_s, sleep=time.sleep))
 
     assert gate.run([[part("hangs")]]) == 1
     assert "FAILED: hangs: failed" in capsys.readouterr().out
-    assert started_at(int(Path("pid").read_text(encoding="utf-8"))) is None
+    killed = int(pid.read_text(encoding="utf-8"))
+    wait_until("the process is gone", lambda: started_at(killed) is None)
 
 
 def test_a_part_that_stays_ends_after_all_others(write: Write) -> None:
@@ -168,8 +194,8 @@ def test_a_part_that_stays_ends_after_all_others(write: Write) -> None:
 
 @pytest.mark.lint
 def test_each_part_needs_parts_of_the_gate_and_is_a_target_of_the_makefile() -> None:
-    parts = [each for lane in LANES for each in lane]
+    every = [each for lane in LANES for each in lane]
     makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
 
-    assert {name for each in parts for name in each.needs} <= {each.name for each in parts}
-    assert all(f"\n{each.target[0]}:" in makefile for each in parts)
+    assert {name for each in every for name in each.needs} <= {each.name for each in every}
+    assert all(f"\n{each.target[0]}:" in makefile for each in every)
