@@ -15,6 +15,7 @@ import ssl
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ Sink = Callable[[Kind, str | None, Mapping[str, Any]], object]
 BEAT_S: Final = 5.0
 GRACE_S: Final = 0.2
 STUBBORN_S: Final = 2.0
+CLOSING_S: Final = 0.01
 RESTART_S: Final = 1.0
 MAX_RESTART_S: Final = 15.0
 HEALTHY_AFTER_S: Final = 60.0
@@ -89,6 +91,7 @@ class Watcher:
         self._flag: asyncio.Event | None = None
         self._beat_s = time.monotonic()
         self._sessions: list[aiohttp.ClientSession] = []
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._used = Credential()
         """That of the last session."""
         # kopf's default reads the user's name, which fails without a passwd entry, and resolves the hostname while the
@@ -225,7 +228,7 @@ class Watcher:
         trace = aiohttp.TraceConfig()
         trace.on_request_end.append(self._requested)
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls or True),
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls or True, socket_factory=self._open_socket),
             headers={"Authorization": authorization} if authorization else None,
             proxy=proxy.url_with_login if proxy else None,
             trust_env=False,
@@ -255,10 +258,24 @@ class Watcher:
         else:
             self._on_resumed()
 
+    def _open_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        family, type_, proto, *_ = address
+        opened = socket.socket(family, type_, proto)
+        self._sockets.add(opened)
+        return opened
+
     async def _close_sessions(self) -> None:
         for session in self._sessions:
             await session.close()
         self._sessions.clear()
+        # aiohttp forgets a TLS connection whose end the server has not confirmed, and one that is cancelled on the way
+        # to a proxy: when the loop ends, they would stay open.
+        ends_s = time.monotonic() + STUBBORN_S
+        while (left := [each for each in self._sockets if each.fileno() >= 0]) and time.monotonic() < ends_s:
+            for each in left:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(CLOSING_S)
 
 
 def _note(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.server
 import logging
 import shutil
@@ -77,17 +78,16 @@ def is_answered(kube: Kube) -> bool:
         return False
 
 
-def is_watched(api: FakeApiServer, connection: Connection) -> bool:
+def is_watched(api: FakeApiServer, connection: Connection, at_the_end: Callable[[], object] = lambda: None) -> bool:
     api.put(OPENSTACK_SERVER, SERVER)
     seen: list[str] = []
     feed = Watcher(connection, lambda _kind, _type, obj: seen.append(obj["metadata"]["name"]), restart_s=0.05)
     feed.watch([OPENSTACK_SERVER])
     try:
         eventually(lambda: seen == ["s"])
-        # What comes later than the list comes by the watch. It has to be connected before it is stopped: aiohttp leaves
-        # a connection to a proxy to the garbage collector if it is cancelled while the tunnel is made.
         api.put(OPENSTACK_SERVER, {**SERVER, "metadata": {**SERVER["metadata"], "name": "later"}})
         eventually(lambda: seen == ["s", "later"])
+        at_the_end()
     finally:
         feed.stop(60)
     return True
@@ -202,6 +202,18 @@ def test_requests_and_watches_go_by_the_proxy_of_the_environment(
         assert set(proxy.logins) == {"Basic dXNlcjpzQGNyZXQ="}
         monkeypatch.setenv("NO_PROXY", ".svc")
         assert config.from_kubeconfig(str(path)).proxy is None
+
+
+def test_a_connection_whose_end_the_server_does_not_confirm_is_closed_with_the_watches(
+    authorities: tuple[Path, Path],
+) -> None:
+    one, _ = authorities
+    with FakeApiServer(tls=server_tls(one)).running() as api, tunnel.leading_to(api.port) as proxy:
+        tls = Tls(ca=Pem(one / "ca.crt"))
+        connection = Connection(f"https://127.0.0.1:{api.port}", tls=tls, proxy=proxies.parse(proxy.url))
+
+        assert is_watched(api, connection, at_the_end=proxy.held.set)
+        gc.collect()  # a connection that is open makes the test fail, by pytest's hook
 
 
 class Requests(list[str]):

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Tunnels:
-    """Requested targets of a proxy, and the credentials that it received."""
+    """Requested targets of a proxy, and the credentials that it received; nothing is forwarded while it is held."""
 
     port: int = 0
+    held: threading.Event = field(default_factory=threading.Event)
     targets: list[str] = field(default_factory=list)
     logins: list[str | None] = field(default_factory=list)
 
@@ -28,6 +29,13 @@ def leading_to(port: int) -> Iterator[Tunnels]:
     """Run a proxy whose tunnels all end at a port of this machine."""
     tunnels = Tunnels()
 
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if not tunnels.held.is_set():
+                    target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_CONNECT(self) -> None:
             tunnels.targets.append(self.path)
@@ -35,9 +43,9 @@ def leading_to(port: int) -> Iterator[Tunnels]:
             with socket.create_connection(("127.0.0.1", port)) as server:
                 self.send_response(200)
                 self.end_headers()
-                back = threading.Thread(target=_carry, args=(server, self.connection), daemon=True)
+                back = threading.Thread(target=carry, args=(server, self.connection), daemon=True)
                 back.start()
-                _carry(self.connection, server)
+                carry(self.connection, server)
                 back.join()
 
         def log_message(self, *_: object) -> None:
@@ -54,10 +62,3 @@ def leading_to(port: int) -> Iterator[Tunnels]:
         proxy.shutdown()
         proxy.server_close()
         thread.join()
-
-
-def _carry(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(65536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
