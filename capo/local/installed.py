@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from capo.local.rig import Rig
 
 MANAGER: Final = "capo"
+LONG_TERMS: Final = ("--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=100s")
+"""A manager that loses its lease ends, and no kubelet restarts it: a busy machine must not delay a renewal so long."""
 _DELETION_S: Final = 60.0
 _SETTLING_S: Final = 180.0
 _POLL_S: Final = 0.2
@@ -132,6 +134,7 @@ def start(rig: Rig, *more: str, python: Path | None = None) -> None:
         f"--webhook-cert-dir={rig.webhook_cert_dir}",
         f"--health-addr={health}",
         f"--diagnostics-address=127.0.0.1:{ports['capo-metrics']}",
+        *LONG_TERMS,
     )
     argv = [str(python or sys.executable), "-m", "capo", "run", *arguments(rig), *elsewhere, *more]
     env = {"POD_NAMESPACE": components.NAMESPACE}

@@ -13,6 +13,7 @@ import yaml
 
 from capo.components import NAMESPACE as HOME
 from capo.json_types import Json
+from capo.local.installed import LONG_TERMS
 from capo.local.rig import Rig
 from capo.local.testing import spare_ports
 from capo.simulator.keystone.service import add_credential
@@ -25,8 +26,6 @@ SERVERS: Final = "openstackservers"
 NAME: Final = "watched"
 BLIND: Final = "blind"
 """Names of the manager that may not watch: of its account and role, and of what it would act on."""
-TERMS: Final = ("--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=100s")
-"""A manager that loses its lease ends, and nothing restarts it: a busy machine must not delay a renewal for so long."""
 _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 SHIPPED_ROLE: Final = f"{_ROLES}/capo-system-capo-manager-role"
 BLIND_ROLE: Final = f"{_ROLES}/{BLIND}"
@@ -120,7 +119,7 @@ def running_manager(rig: Rig, folder: Path) -> Iterator[Manager]:
     flags = (
         f"--watch-filter={WATCH_FILTER}",
         "--leader-elect",
-        *TERMS,
+        *LONG_TERMS,
         "--ambiguous-create-window=10s",
         "--sync-period=10s",
         "--openstack-quota-interval=2s",

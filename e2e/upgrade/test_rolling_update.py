@@ -9,6 +9,7 @@ import pytest
 
 from capo import components
 from capo.engine import lease
+from capo.local.installed import LONG_TERMS
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.crash.scenarios import Scenario
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 
 LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{components.NAMESPACE}/leases/{lease.NAME}"
 CASES: Final = [(route, each) for route in ("upgrade", "downgrade") for each in SITUATIONS if each is not TAKEOVER]
 IN_A_SAMPLE: Final = 2
-ELECTION: Final = ("--leader-elect", "--leader-elect-retry-period=500ms")
+ELECTION: Final = ("--leader-elect", "--leader-elect-retry-period=500ms", *LONG_TERMS)
 IN_POD: Final = {"POD_NAMESPACE": components.NAMESPACE}
 
 
