@@ -81,7 +81,7 @@ class Router:
         if change.is_listed and is_settled(change.obj):
             spread_s = min(MAX_SPREAD_S, SPREAD_PER_OBJECT_S * self._store.count(change.key.kind))
             self._in_loop(queue.add_after, change.key, _random_s(spread_s))
-        elif change.is_deleted or change.is_listed:
+        elif change.is_deleted:
             self._in_loop(queue.add, change.key)
         else:
             self._in_loop(functools.partial(queue.add, change.key, version=change.version))

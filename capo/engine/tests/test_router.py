@@ -109,7 +109,8 @@ def test_the_answer_to_a_status_write_wakes_others_but_not_the_writer() -> None:
     assert asyncio.run(body()) == ["OpenStackMachine/m"]
 
 
-def test_an_echo_that_comes_before_the_answer_wakes_nobody_twice() -> None:
+@pytest.mark.parametrize("how", ["MODIFIED", None], ids=["event", "list"])
+def test_an_echo_that_comes_before_the_answer_wakes_nobody_twice(how: str | None) -> None:
     async def body() -> list[str]:
         world = RouterEnvironment(asyncio.get_running_loop(), lambda _obj: True)
         world.store.apply(OPENSTACK_SERVER, "ADDED", an_object("s", uid="u", version=1))
@@ -117,7 +118,7 @@ def test_an_echo_that_comes_before_the_answer_wakes_nobody_twice() -> None:
         assert world.servers.take() is not None
         patched = an_object("s", uid="u", version=2)
 
-        world.store.apply(OPENSTACK_SERVER, "MODIFIED", patched)
+        world.store.apply(OPENSTACK_SERVER, how, patched)
         world.store.apply_own(OPENSTACK_SERVER, patched)
         await asyncio.sleep(0)
         world.servers.done(key("s"))
