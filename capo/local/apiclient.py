@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _TIMEOUT_S: Final = 30
 _PROBE_S: Final = 5
 _ESTABLISH_S: Final = 120
+_PAUSE_S: Final = 0.2
 _THREADS: Final = 4
 _FIELD_MANAGER: Final = "capo-local"
 _MERGE: Final = "application/merge-patch+json"
@@ -49,7 +50,7 @@ class Api:
         return self._session.get(url, timeout=_PROBE_S).status_code == 200
 
     def request(self, verb: str, path: str, **options: Any) -> Json:
-        """Return the answer to a request; it is retried while the server is too busy.
+        """Return the answer to a request; it is retried while the server is too busy to answer or to open a connection.
 
         Args:
             path: begins with ``/api`` or ``/apis``.
@@ -59,14 +60,24 @@ class Api:
             ApiError: the status is not 2xx.
         """
         limit = time.monotonic() + _ESTABLISH_S
-        answer = self._session.request(verb, self.url + path, timeout=_TIMEOUT_S, **options)
+        answer = self._sent(verb, path, limit, options)
         while answer.status_code == 429 and time.monotonic() < limit:  # a new kind's watch cache is still empty
             time.sleep(float(answer.headers.get("Retry-After", 1)))
-            answer = self._session.request(verb, self.url + path, timeout=_TIMEOUT_S, **options)
+            answer = self._sent(verb, path, limit, options)
         if not answer.ok:
             raise ApiError(f"{verb} {path}: {answer.status_code} {_reason(answer)}", status=answer.status_code)
         body: Json = answer.json()
         return body
+
+    def _sent(self, verb: str, path: str, limit: float, options: dict[str, Any]) -> requests.Response:
+        while True:
+            try:
+                return self._session.request(verb, self.url + path, timeout=_TIMEOUT_S, **options)
+            except requests.exceptions.SSLError as error:
+                # A busy API server ends a handshake after ten seconds; a certificate that is refused stays refused.
+                if "EOF" not in str(error) or verb == "POST" or time.monotonic() > limit:
+                    raise
+                time.sleep(_PAUSE_S)
 
     def get(self, path: str) -> Json:
         """Return the object or list at this path."""

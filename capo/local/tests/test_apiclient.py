@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import threading
 from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -69,6 +71,33 @@ def api(server: FakeServer, tmp_path: Path) -> Iterator[Api]:
     http.shutdown()
     thread.join()
     http.server_close()
+
+
+@pytest.fixture
+def refuser(tmp_path: Path) -> Iterator[Api]:
+    """Yield a client of a server over TLS that ends the first connection before its handshake."""
+    pki.create(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+
+    def serve() -> None:
+        with listener.accept()[0] as refused:
+            refused.recv(65536)
+        with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        made = Api(f"https://127.0.0.1:{listener.getsockname()[1]}", pki=tmp_path)
+        yield made
+        made.close()
+        thread.join(1)
+
+
+def test_a_handshake_that_the_server_is_too_busy_for_is_repeated(refuser: Api) -> None:
+    assert refuser.get("/api/v1/x") == {}
 
 
 def config_map(**metadata: str) -> dict[str, Any]:
