@@ -48,7 +48,7 @@ def ensure_allocated(scope: PoolScope) -> Outcome:
             break
         if _allocate_free(scope, left[0], body):
             left.pop(0)
-    _settle(scope, waiting)
+    _settle(scope, left)
     _drop_stale_records(scope, bodies)
     scope.found.refused |= candidates.refusals(scope, scope.known(), candidates.holders(scope))
     return Done()
@@ -67,7 +67,7 @@ def _is_kept(scope: PoolScope, claim: Object) -> bool:
 
 
 def _settle(scope: PoolScope, waiting: list[Object]) -> None:
-    """Decide unanswered creates for claims that are gone: their floating IPs are free."""
+    """Decide unanswered creates for claims that do not wait any more: they are answered, or gone."""
     ledger = scope.context.ledger
     roles = {role_of(claim) for claim in waiting}
     for pending in [each for each in ledger.pending.values() if each.role not in roles]:

@@ -10,6 +10,7 @@ import pytest
 from capo import names
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
+from capo.settings import Settings
 from controllers.openstackfloatingippool.tests.environment import PoolEnvironment
 from environments.in_memory import killed_at_write, killed_when
 
@@ -117,6 +118,21 @@ def test_a_create_whose_answer_is_lost_loses_and_doubles_nothing(effect: dict[st
         stage.settle(for_s=400)
 
         check(stage)
+
+
+def test_a_create_whose_answer_was_lost_is_recorded_before_the_next_resync() -> None:
+    with PoolEnvironment(settings=Settings(ambiguous_create_window_s=2.0)) as stage:
+        stage.pool()
+        stage.add_fault(match={"method": "POST", "path": "/v2.0/floatingips", "nth": 1}, effect={"cut": "after"})
+        stage.claim("mine")
+
+        stage.settle(for_s=120)
+
+        (ip,) = stage.floating_ips().values()
+        assert stage.answer("mine") == ip["floating_ip_address"]
+        resources = stage.status()["resources"]
+        assert not resources.get("pending")
+        assert [record["id"] for record in resources["records"]] == [ip["id"]]
 
 
 def test_a_claim_whose_create_was_not_answered_does_not_hold_up_the_others(stage: PoolEnvironment) -> None:
