@@ -60,24 +60,23 @@ class Api:
             ApiError: the status is not 2xx.
         """
         limit = time.monotonic() + _ESTABLISH_S
-        answer = self._sent(verb, path, limit, options)
-        while answer.status_code == 429 and time.monotonic() < limit:  # a new kind's watch cache is still empty
+        while True:
+            is_over = time.monotonic() >= limit
+            try:
+                answer = self._session.request(verb, self.url + path, timeout=_TIMEOUT_S, **options)
+            except requests.exceptions.SSLError as error:
+                # A busy API server ends a handshake after ten seconds; a certificate that is refused stays refused.
+                if "EOF" not in str(error) or verb == "POST" or is_over:
+                    raise
+                time.sleep(_PAUSE_S)
+                continue
+            if answer.status_code != 429 or is_over:  # a new kind's watch cache is still empty
+                break
             time.sleep(float(answer.headers.get("Retry-After", 1)))
-            answer = self._sent(verb, path, limit, options)
         if not answer.ok:
             raise ApiError(f"{verb} {path}: {answer.status_code} {_reason(answer)}", status=answer.status_code)
         body: Json = answer.json()
         return body
-
-    def _sent(self, verb: str, path: str, limit: float, options: dict[str, Any]) -> requests.Response:
-        while True:
-            try:
-                return self._session.request(verb, self.url + path, timeout=_TIMEOUT_S, **options)
-            except requests.exceptions.SSLError as error:
-                # A busy API server ends a handshake after ten seconds; a certificate that is refused stays refused.
-                if "EOF" not in str(error) or verb == "POST" or time.monotonic() > limit:
-                    raise
-                time.sleep(_PAUSE_S)
 
     def get(self, path: str) -> Json:
         """Return the object or list at this path."""

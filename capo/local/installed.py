@@ -126,7 +126,7 @@ def start(rig: Rig, *more: str, python: Path | None = None) -> None:
     kubeconfig = rig.service_account_kubeconfig(components.NAMESPACE, components.SERVICE_ACCOUNT)
     ports = rig.ports
     health = f"127.0.0.1:{ports['capo-health']}"
-    # The last of two equal flags is used: only settings that a pod would have for itself are replaced here.
+    # The last of two equal flags is used: replaced are settings that a pod would have for itself, and the lease's.
     elsewhere = (
         f"--kubeconfig={kubeconfig}",
         "--webhook-host=127.0.0.1",

@@ -181,8 +181,7 @@ def run(lanes: Sequence[Sequence[Part]]) -> int:
     print_table(results)
     if reasons:
         print_failures(results)
-    for line in [*(f"FAILED: {reason}" for reason in reasons), *(failed_lines(results) if reasons else ())]:
-        print(line)
+        print("\n".join([*(f"FAILED: {reason}" for reason in reasons), *failed_lines(results)]))
     last_line = summary(results, time.monotonic() - gate.began_s, is_good=not reasons)
     (FOLDER / "summary").write_text(f"{last_line}\n", encoding="utf-8")
     print(last_line)
