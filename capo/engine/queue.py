@@ -15,10 +15,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from capo import caches
+from capo.engine import refused_writes
 from capo.engine.backoff import pause_s
 from capo.engine.lanes import Lacking, Lanes
 from capo.errors import CapoError
-from capo.kube.errors import Conflict
+from capo.kube.errors import Conflict, KubeError
 from capo.kube.kinds import Key
 from capo.shares import Lane
 
@@ -110,8 +111,7 @@ class WorkQueue:
             pause = min(CONFLICT_CEILING_S, CONFLICT_S * 2.0 ** min(self._conflicts[key] - 1, 10))
         else:
             self._failures[key] += 1
-            known = error if isinstance(error, CapoError) else CapoError(str(error))
-            pause = pause_s(known, self._failures[key])
+            pause = _pause_s(error, self._failures[key])
         self.add_after(key, pause * self._spread())
 
     def forget(self, key: Key) -> None:
@@ -180,3 +180,13 @@ class WorkQueue:
     def _push(self, key: Key) -> None:
         self._ready.push(self._lane(key), self._group(key), key)
         self._on_ready()
+
+
+def _pause_s(error: BaseException, failures: int) -> float:
+    """Return the backoff after the n-th consecutive reconcile that ended with this error, in seconds."""
+    known = error if isinstance(error, CapoError) else CapoError(str(error))
+    if isinstance(error, KubeError) and not refused_writes.is_one(error):
+        # The API server is away for seconds, again and again when it is replaced. Longer pauses would add up to minutes
+        # in which an object that has not changed waits for nothing: no event wakes it.
+        return pause_s(known, min(failures, 2))
+    return pause_s(known, failures)

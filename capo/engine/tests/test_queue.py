@@ -7,7 +7,7 @@ import pytest
 from capo.engine.queue import WorkQueue
 from capo.engine.tests.builders import FakeClock, key
 from capo.errors import CloudUnavailableError, ImageNotFoundError, RateLimitedError
-from capo.kube.errors import Conflict, KubeError
+from capo.kube.errors import Conflict, Denied, KubeError
 from capo.kube.kinds import Key
 from capo.shares import CLOUD, Lane, Path, Resource
 
@@ -156,8 +156,18 @@ def test_cloud_errors_pause_two_seconds_once_and_then_fifteen_doubling_to_two_mi
     assert pauses_of(queue, clock, CloudUnavailableError("down"), 7) == [2, 15, 30, 60, 120, 120, 120]
 
 
-def test_faults_of_the_api_server_and_of_the_program_pause_alike(queue: WorkQueue, clock: FakeClock) -> None:
-    assert pauses_of(queue, clock, KubeError("down"), 2) == [2, 15]
+@pytest.mark.parametrize("status", [None, 401, 429, 503])
+def test_an_api_server_that_is_away_is_asked_every_fifteen_seconds(
+    queue: WorkQueue, clock: FakeClock, status: int | None
+) -> None:
+    assert pauses_of(queue, clock, KubeError("down", status=status), 7) == [2, 15, 15, 15, 15, 15, 15]
+
+
+@pytest.mark.parametrize("error", [Denied("no", status=403), KubeError("a webhook failed", status=500), KeyError("x")])
+def test_refusals_of_the_api_server_and_faults_of_the_program_pause_as_cloud_errors(
+    queue: WorkQueue, clock: FakeClock, error: Exception
+) -> None:
+    assert pauses_of(queue, clock, error, 6) == [2, 15, 30, 60, 120, 120]
 
 
 def test_a_conflict_pauses_a_fifth_of_a_second(queue: WorkQueue, clock: FakeClock) -> None:
