@@ -70,11 +70,17 @@ class Undisturbed:
         made: the resources that it creates.
         writes: to OpenStack, by name and in order.
         kubernetes_writes: their number.
+        prepared: the resources that exist before the failure, of which it may delete some.
     """
 
     made: Signature
     writes: Sequence[str]
     kubernetes_writes: int
+    prepared: Signature = field(default_factory=collections.Counter)
+
+    def includes(self, found: Signature) -> bool:
+        """Return whether nothing exists twice, and nothing that does not belong to the scenario."""
+        return not found - (self.made | self.prepared)
 
     def points(self, scenario: str, way: str) -> list[Point]:
         """Return a point for each write that the way concerns; one point for a way that concerns none."""
@@ -107,6 +113,7 @@ def play(made: CrashEnvironment, scenario: Scenario, point: Point | None) -> tup
         AssertionError: a state was not reached in time, or a resource was left behind.
     """
     scenario.prepare(made)
+    prepared = made.signature()
     made.writes_before = len(made.writes())
     if made.proxy:
         made.proxy.count_anew()
@@ -119,7 +126,7 @@ def play(made: CrashEnvironment, scenario: Scenario, point: Point | None) -> tup
     left = made.signature()
     assert not left, f"left behind: {dict(left)}"
     writes = made.writes()[made.writes_before :]
-    return Undisturbed(found, writes, made.proxy.writes if made.proxy else 0), has_struck()
+    return Undisturbed(found, writes, made.proxy.writes if made.proxy else 0, prepared), has_struck()
 
 
 def _begun(made: CrashEnvironment, scenario: Scenario, point: Point) -> Callable[[], bool]:
@@ -252,17 +259,18 @@ class FaultMatrix:
     def _outcome(self, scenario: Scenario, point: Point) -> Outcome:
         began_s = time.monotonic()
         fault, struck, is_late = "", False, False
-        expected = self.undisturbed[scenario.name].made
+        undisturbed = self.undisturbed[scenario.name]
         try:
             flags = (f"--ambiguous-create-window={LATE_WINDOW_S}s",) if point.way == LATE else ()
             with crash_environment(self.ground, *flags, with_proxy=point.way not in CLOUD_WAYS) as made:
                 try:
                     found, struck = play(made, scenario, point)
                 except NotReachedError:
-                    is_late = not made.signature() - expected
+                    is_late = undisturbed.includes(made.signature())
                     raise
-            if found.made != expected:
-                fault = f"made {dict(found.made - expected)} too many, {dict(expected - found.made)} too few"
+            more, fewer = found.made - undisturbed.made, undisturbed.made - found.made
+            if more or fewer:
+                fault = f"made {dict(more)} too many, {dict(fewer)} too few"
         except Exception as error:  # noqa: BLE001 - one run that fails must not hide the others
             fault = f"{type(error).__name__}: {error}"
         return Outcome(fault, struck, time.monotonic() - began_s, is_late)

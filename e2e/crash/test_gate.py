@@ -70,3 +70,29 @@ def test_runs_are_late_only_if_all_that_failed_are(second: bool, kind: type[Asse
         matrix.require_no_failures(scenario, "answer-lost")
 
     assert raised.type is kind
+
+
+BALANCER, GROUP, SERVER = (
+    ("load-balancer/loadbalancers", ""),
+    ("network/security_groups", ""),
+    ("compute/servers", ""),
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "is_late"),
+    [
+        ([BALANCER], True),  # of what existed before, one was deleted by now
+        ([BALANCER, GROUP, SERVER], True),
+        ([SERVER, SERVER], False),
+        ([BALANCER, GROUP, ("network/ports", "")], False),
+    ],
+    ids=["some are deleted", "one is created", "one is created twice", "one is a stranger"],
+)
+def test_a_run_whose_time_is_over_is_late_if_nothing_exists_that_should_not(
+    found: list[tuple[str, str]], is_late: bool
+) -> None:
+    counts = collections.Counter
+    undisturbed = Undisturbed(counts([SERVER]), [], 0, prepared=counts([BALANCER, GROUP]))
+
+    assert undisturbed.includes(counts(found)) is is_late
