@@ -39,6 +39,8 @@ def ensure_allocated(scope: PoolScope) -> Outcome:
     if scope.context.is_taken_over:
         takeover.record(scope)
     bodies = scope.floating_ips(max_age_s=FRESH_S if waiting else None)
+    if waiting and bodies and not scope.is_located():
+        return wait_for_location()
     born = candidates.born(scope, bodies)
     left = [claim for claim in waiting if not _allocate_born(scope, claim, born.get(role_of(claim)))]
     held = candidates.holders(scope)
@@ -52,6 +54,11 @@ def ensure_allocated(scope: PoolScope) -> Outcome:
     _drop_stale_records(scope, bodies)
     scope.found.refused |= candidates.refusals(scope, scope.known(), candidates.holders(scope))
     return Done()
+
+
+def wait_for_location() -> Wait:
+    """Return the wait for the write of the pool's location. The intents of creates are stored with it, too."""
+    return Wait("Building", "recording the project of the pool before its first address", after_s=0.0)
 
 
 def _is_kept(scope: PoolScope, claim: Object) -> bool:

@@ -1,8 +1,9 @@
 """Publish allocated addresses in the claims, and show there why others wait.
 
 Two managers, or two pools that name the same prepared floating IP, may allocate one address at the same time. Each
-lists all IPAddresses after it created its own, so at least one of the two sees both; who sees another one withdraws. An
-address is published only after such a list, so two claims never get the same.
+stores its location before it creates an IPAddress, and lists all IPAddresses after it, so at least one of the two sees
+both and that they are of one project; who sees another one withdraws. An address is published only after such a list,
+so two claims never get the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from controllers import ipam_versions
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes
+from controllers.openstackfloatingippool.allocate import wait_for_location
 from controllers.openstackfloatingippool.scope import KIND, PoolScope
 
 AGAIN_S: Final = 2.0
@@ -40,6 +42,8 @@ def ensure_answered(scope: PoolScope) -> Outcome:
         NotYetObserved: nothing shows whether an IPAddress that this process did not create is another claim's, too.
     """
     pairs, later = _decidable(scope, _unpublished(scope))
+    if pairs and not scope.is_located():
+        return wait_for_location()
     everywhere = _by_ip(_listed(scope, pairs[0][1])) if pairs else {}
     withdrawn, taken = [], []
     for claim, address in pairs:
@@ -175,7 +179,8 @@ def _is_rival(scope: PoolScope, other: Object, address: Object) -> bool:
         return False
     if ipam.pool_of(other) == ipam.ident(scope.obj):
         return True
-    return candidates.holds(scope, other) and not _is_stamped(scope, ipam.ip_of(address))
+    is_held = candidates.holds(scope, other, read=scope.listed_pool)
+    return is_held and not _is_stamped(scope, ipam.ip_of(address))
 
 
 def _is_stamped(scope: PoolScope, ip: str) -> bool:

@@ -6,7 +6,7 @@ somebody else holds, uses, or has stamped is never among them. Source: W-08, W-1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,29 +62,33 @@ def holders(scope: PoolScope) -> Holders:
     return Holders(scope, frozenset(role_of(claim) for claim in scope.claims()))
 
 
-def holds(scope: PoolScope, address: Object) -> bool:
+def holds(scope: PoolScope, address: Object, *, read: Callable[[ipam.Ident], Object | None] | None = None) -> bool:
     """Return whether an IPAddress of another pool counts: its pool is known to allocate in the same project.
 
     Others prove nothing: a user may write IPAddresses for a pool that does not exist, or for a project of his own. The
     status of a pool is written by its controller alone.
+
+    Args:
+        read: returns a pool as the API server has it, where the store may lag: the pool may belong to another process.
     """
     ident = ipam.pool_of(address)
     if ident is None or ident == ipam.ident(scope.obj):
         return False
     pool = scope.context.deps.store.get(OPENSTACK_FLOATING_IP_POOL, *ident)
+    if read is not None and (pool is None or location_of(pool.get("status")) is None):
+        pool = read(ident)
     if pool is None:
         return False
-    where, here = location_of(pool.get("status")), scope.cloud.location
-    if where is None:
+    if location_of(pool.get("status")) is None:
         return ipam.ip_of(address) in _inherited(pool)
-    return (where.auth_host, where.project_id) == (here.auth_host, here.project_id)
+    return scope.is_located(pool)
 
 
 def _inherited(pool: Object) -> set[str]:
-    """Return the addresses in the status of a pool that this provider has not recorded yet."""
-    if names.OWNER_ID_ANNOTATION in (pool["metadata"].get("annotations") or {}):
-        return set()
+    """Return the addresses in the status of a pool that this provider has not written yet."""
     status = pool.get("status") or {}
+    if location_of(status) is not None:
+        return set()
     return {ipam.spelt(ip) for ip in (*(status.get("claimedIPs") or ()), *(status.get("availableIPs") or ()))}
 
 

@@ -14,7 +14,8 @@ from capo.engine.conditions import Condition
 from capo.engine.context import ReconcileContext
 from capo.json_types import Body, Object
 from capo.kube.errors import Conflict, Denied, Invalid, KubeError
-from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_FLOATING_IP_POOL
+from capo.ledger import location_of
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
@@ -47,6 +48,7 @@ class Found:
         occupied: claims whose floating IP somebody else has or uses, in words, by namespace and name.
         unused: steady seconds when Neutron last showed to this reconcile that an address leads to no port.
         are_claims_served: whether the API server serves IPAddressClaims; None until that is needed.
+        pools: all pools as the API server has them; None until that is needed.
     """
 
     network: NetworkStatus | None = None
@@ -61,6 +63,7 @@ class Found:
     occupied: dict[ipam.Ident, str] = field(default_factory=dict)
     unused: dict[str, float] = field(default_factory=dict)
     are_claims_served: bool | None = None
+    pools: dict[ipam.Ident, Object] | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,23 @@ class PoolScope:
             return stamp.owner == self.context.owner
         is_recorded = self.context.ledger.id_of(roles.floating_ip_of(body["id"])) == body["id"]
         return is_recorded and FloatingIP(body).description == names.floating_ip_description(self.name)
+
+    def listed_pool(self, ident: ipam.Ident) -> Object | None:
+        """Return a pool as the API server has it, None if there is none; one list in each reconcile."""
+        if self.found.pools is None:
+            deps = self.context.deps
+            listed = deps.kube.list(OPENSTACK_FLOATING_IP_POOL, deps.settings.namespace or None)
+            self.found.pools = {ipam.ident(pool): pool for pool in listed}
+        return self.found.pools.get(ident)
+
+    def is_located(self, pool: Object | None = None) -> bool:
+        """Return whether the status of a pool, of this one without another, has the project of our credentials.
+
+        Other pools read there which project an IPAddress is from: it is stored before this pool allocates any.
+        """
+        pool = pool or self.context.deps.store.get(*self.context.key)
+        where, here = location_of(pool.get("status") if pool else None), self.cloud.location
+        return where is not None and (where.auth_host, where.project_id) == (here.auth_host, here.project_id)
 
     def place(self, ip: str) -> Hashable:
         """Return an address with its project, as a key of the reservations."""

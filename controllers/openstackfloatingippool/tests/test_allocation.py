@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER
+from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER, Key
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
 from capo.simulator.testing import Client
 from controllers.openstackfloatingippool.ipam import in_order
@@ -364,14 +364,69 @@ def test_two_pools_that_name_the_same_prepared_address_allocate_it_once(stage: P
     assert not [verb for verb, kind, _ in stage.kube.writes if (verb, kind) == ("delete", "IPAddress")]
 
 
-@pytest.mark.parametrize("where", ["another pool", "the same pool"])
+@pytest.mark.parametrize("is_created", [False, True], ids=["before the IPAddress", "after the IPAddress"])
+def test_two_new_pools_whose_reconciles_overlap_allocate_a_prepared_address_once(
+    stage: PoolEnvironment, is_created: bool
+) -> None:
+    """The second pool is reconciled while the first creates its IPAddress, or is about to publish it."""
+    ip = stage.floating_ip()["floating_ip_address"]
+    stage.pool("warm")
+    stage.claim("listed", "warm")
+    stage.settle(for_s=20)  # the floating IPs are listed already
+    stage.pool("first", preAllocatedFloatingIPs=[ip])
+    stage.pool("second", preAllocatedFloatingIPs=[ip])
+    stage.claim("a", "first")
+    stage.claim("b", "second")
+
+    def overlap(verb: str, key: Key, _body: object) -> None:
+        is_due = verb == "create" if not is_created else stage.is_there(IP_ADDRESS, "a")
+        if is_due and key.name in ("a", "first"):
+            stage.kube.before_write = None
+            stage._sync()
+            stage.pools.reconcile(Key(KIND, NAMESPACE, "second"))
+
+    stage.kube.before_write = overlap
+    stage.settle(for_s=120)
+
+    assert stage.kube.before_write is None
+    assert ip in stage.answers().values()
+    assert len(set(stage.answers().values())) == 3
+    assert [stage.condition(IP_ADDRESS_CLAIM, each, "Ready")["status"] for each in ("a", "b")] == ["True", "True"]
+
+
+def test_a_pool_that_creates_its_floating_ips_needs_no_write_more_for_its_location(stage: PoolEnvironment) -> None:
+    stage.pool()
+    stage.claim("mine")
+
+    stage.settle(for_s=30)
+
+    # Owner id, intent with the location, and the outcome.
+    assert [verb for verb, kind, _ in stage.kube.writes if kind == KIND.kind] == ["patch", *["patch/status"] * 2]
+
+
+def test_what_the_go_provider_serves_is_held_until_the_location_of_its_pool_is_stored(stage: PoolEnvironment) -> None:
+    ip = stage.floating_ip(tag=TAG)["floating_ip_address"]
+    begun = {names.OWNER_ID_ANNOTATION: "begun", names.PAUSED_ANNOTATION: ""}
+    stage.pool("second", status={"claimedIPs": [ip]}, metadata={"annotations": begun})
+    stage.pool(preAllocatedFloatingIPs=[ip])
+
+    stage.address("served", ip, pool="second")
+    stage.claim("mine")
+    stage.settle(for_s=60)
+
+    assert stage.answer("mine") not in (None, ip)
+
+
+@pytest.mark.parametrize("where", ["another pool", "the same pool", "another pool, known without its location"])
 def test_of_two_managers_that_chose_the_same_address_one_withdraws(stage: PoolEnvironment, where: str) -> None:
-    """The other one's IPAddress is not in the store yet: only a list shows it."""
+    """The other one's IPAddress, and in one case its pool's status, is not in the store yet: only a list shows it."""
     ip = stage.floating_ip()["floating_ip_address"]
     stage.pool(preAllocatedFloatingIPs=[ip])
     stage.pool("second")
     stage.settle(for_s=10)
-    stage.unwatched.add(IP_ADDRESS)
+    stage.unwatched |= {IP_ADDRESS, KIND}
+    if "without" in where:
+        stage.store.apply(KIND, "MODIFIED", {**stage.get(KIND, "second"), "status": {}})
     stage.address("rival", ip, pool="pool" if where == "the same pool" else "second")
 
     stage.claim("mine")

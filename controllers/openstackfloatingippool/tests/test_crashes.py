@@ -41,7 +41,7 @@ def check(stage: PoolEnvironment) -> None:
     assert not stage.status()["resources"].get("pending")
 
 
-ANSWER_WRITES = 12
+ANSWER_WRITES = 13
 RELEASE_WRITES = 7
 
 
@@ -70,7 +70,7 @@ def test_the_kills_cover_every_write_of_an_answer() -> None:
 def test_a_manager_killed_at_any_write_while_it_releases_loses_nothing(policy: str, number: int) -> None:
     with PoolEnvironment() as stage:
         prepared = place(stage, policy)
-        stage.settle(for_s=30)
+        stage.settle(for_s=90)  # until the creates are listed
         known = set(stage.floating_ips())
         with killed_at_write(stage, number):
             for name in ("claim-000", "claim-001", "claim-002"):
@@ -88,7 +88,7 @@ def test_a_manager_killed_at_any_write_while_it_releases_loses_nothing(policy: s
 def test_the_kills_cover_every_write_of_a_release() -> None:
     with PoolEnvironment() as stage:
         place(stage)
-        stage.settle(for_s=30)
+        stage.settle(for_s=90)
         before = len(stage.kube.writes)
         for name in ("claim-000", "claim-001", "claim-002"):
             stage.delete(IP_ADDRESS_CLAIM, name)
