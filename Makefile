@@ -180,6 +180,7 @@ sbom: $(STAMP) ## list the image's Python packages in CycloneDX, in build/image
 
 release: $(STAMP) ## lay out a release for clusterctl and the Cluster API Operator (IMAGE=<registry>/<name>, best by its digest)
 	$(BIN)/capo release $(if $(IMAGE),--image $(IMAGE))
+	$(BIN)/python -m tools.image wheel
 
 changelog: $(STAMP) ## show what is new since the last release
 	@$(BIN)/towncrier build --draft --version next 2>/dev/null

@@ -40,7 +40,9 @@ def missing_extra(error: ModuleNotFoundError) -> str | None:
     """Return the line that says which extra to install; None: no extra has the package that is missing."""
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     return (
-        extra and f"the package {error.name} is not installed; install capo with its extra: pip install 'capo[{extra}]'"
+        extra
+        and f"the package {error.name} is not installed; install capo with its extra {extra}, from its wheel or "
+        f"checkout: pip install 'PATH[{extra}]'"
     )
 
 

@@ -186,9 +186,9 @@ def archive(commit: str) -> bytes:
 
 
 def _installed_packages() -> str:
-    """Return the dependencies of ``capo`` in the present environment, as pip constraints, without tools."""
+    """Return the dependencies of this project in the present environment, as pip constraints, without tools."""
     found: dict[str, str] = {}
-    waiting = ["capo"]
+    waiting = ["capi-provider-openstack"]
     while waiting:
         for requirement in map(Requirement, metadata.requires(waiting.pop()) or ()):
             name = canonicalize_name(requirement.name)

@@ -1,4 +1,4 @@
-"""Builds the manager's image: ``build`` is `make image`, ``verify`` builds it twice and compares both."""
+"""Builds the manager's image: ``build`` is `make image`, ``verify`` builds it twice; ``wheel`` builds the package."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from typing import Any, Final
 
 from capo.components import manifest
 from capo.version import VERSION
-from tools.image import debian, engines, sbom
+from tools.image import debian, engines, sbom, wheel
 from tools.image.engines import Build
-from tools.image.lock import EXTRAS, ROOT
+from tools.image.lock import ROOT
 
 OUTPUT: Final = ROOT / "build" / "image"
+WHEELS: Final = ROOT / "build" / "release" / "python"
 LIMIT_MIB: Final = 60.0
 """Compressed size of what the image adds to its base."""
 BASES: Final[dict[str, dict[str, str]]] = {
@@ -105,16 +106,21 @@ def multi_arch(wanted: Build) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Run a command; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tools.image", description=__doc__)
-    parser.add_argument("command", choices=("build", "verify", "multi-arch", "sbom"))
+    parser.add_argument("command", choices=("build", "verify", "multi-arch", "sbom", "wheel"))
     parser.add_argument("--name", default=manifest.REPOSITORY, help=f"of the image (default: {manifest.REPOSITORY})")
     parser.add_argument("--base", choices=BASES, default="slim")
-    parser.add_argument("--lock", choices=EXTRAS, default="image", help="simulator: with the simulated cloud")
+    parser.add_argument(
+        "--lock", choices=("image", "simulator"), default="image", help="simulator: with the simulated cloud"
+    )
     parser.add_argument("--engine", choices=engines.ENGINES, help="default: the first that answers")
     options = parser.parse_args(arguments)
     wanted = plan(manifest.image(options.name), options.base, options.lock)
     try:
         if options.command == "sbom":
             print(sbom.write(OUTPUT))
+            return 0
+        if options.command == "wheel":
+            print(wheel.write(WHEELS, epoch_s=wanted.epoch_s))
             return 0
         if options.command == "multi-arch":
             return subprocess.run(multi_arch(wanted), check=False).returncode

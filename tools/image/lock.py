@@ -1,8 +1,8 @@
 """The locked dependencies of the image: ``python -m tools.image.lock`` writes them, ``--check`` compares them offline.
 
 ``image/image.txt`` has what the manager imports, ``image/simulator.txt`` the simulated cloud as well,
-``image/build.txt`` what builds the wheel. Each pin has the hashes of all its wheels: one lock serves every platform and
-Python from 3.11 on.
+``image/operator.txt`` what operators' commands import beside both, ``image/build.txt`` what builds the wheel. Each pin
+has the hashes of all its wheels: one lock serves every platform and Python from 3.11 on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from packaging.utils import canonicalize_name
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "image"
-EXTRAS: Final[dict[str, tuple[str, ...]]] = {"image": (), "simulator": ("simulator",)}
+EXTRAS: Final[dict[str, tuple[str, ...]]] = {
+    "image": (),
+    "simulator": ("simulator",),
+    "operator": ("operator", "simulator"),
+}
 """Extras of the project in each lock."""
 _HEADER: Final = "# Written by `make lock`. Do not edit.\n"
 _WANTED: Final = "wanted.in"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import subprocess
 import tarfile
 import tomllib
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tools.image import archive, engines, lock
+from tools.image import archive, engines, lock, wheel
 from tools.image.__main__ import BASES, base_of, multi_arch, plan, sizes_mib
 from tools.image.archive import Image, Link
 from tools.image.engines import Build
@@ -133,3 +135,39 @@ def test_both_architectures_have_the_same_base(base: str) -> None:
 
     assert "--platform=linux/amd64,linux/arm64" in command
     assert base_of(wanted) == BASES[base].get("BASE", "docker.io/library/python:3.13-slim")
+
+
+def test_the_requirements_of_a_wheel_install_it_with_its_extras_by_its_hash() -> None:
+    text = wheel.requirements("capi_provider_openstack-1.0-py3-none-any.whl", "02", LOCKED)
+
+    first, *rest = [line for line in text.splitlines() if not line.startswith("#")]
+    assert first == "./capi_provider_openstack-1.0-py3-none-any.whl[operator,simulator] --hash=sha256:02"
+    assert lock.parse("\n".join(rest)) == lock.parse(LOCKED)
+
+
+OURS = re.compile(r"pip3? install\b[^\n`]*[\s'\"](?:capo|capi-provider-openstack)(?=[\[\s'\"=<>~]|$)", re.MULTILINE)
+"""A line that installs this project by a name in a package index, where the name may be anybody's."""
+
+
+@pytest.mark.parametrize(
+    ("line", "is_refused"),
+    [
+        ("pip install 'capo[operator]'", True),
+        ("pip install -U capo", True),
+        ("pip install capi-provider-openstack==1.0", True),
+        ("pip install '.[simulator]'", False),
+        ("pip install ./capi_provider_openstack-1.0-py3-none-any.whl", False),
+    ],
+)
+def test_an_install_line_that_names_an_index_package_of_ours_is_recognized(line: str, is_refused: bool) -> None:
+    assert bool(OURS.search(line)) is is_refused
+
+
+@pytest.mark.lint
+def test_nothing_installs_this_project_by_name_from_a_package_index() -> None:
+    asked = subprocess.run(["git", "ls-files"], cwd=lock.ROOT, check=True, capture_output=True, text=True)
+    files = [lock.ROOT / name for name in asked.stdout.splitlines() if name != "tools/image/test_image.py"]
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file()}
+
+    assert not {str(path): found[0] for path, text in texts.items() if (found := OURS.search(text))}
+    assert tomllib.loads((lock.ROOT / "pyproject.toml").read_text())["project"]["name"] != "capo"

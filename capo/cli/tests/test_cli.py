@@ -146,7 +146,7 @@ def test_a_command_whose_extra_is_missing_names_it(package: str, arguments: tupl
     ended = run_without({package}, *arguments)
 
     assert ended.returncode == 1
-    assert ended.stderr.endswith(f"pip install 'capo[{extra}]'\n")
+    assert ended.stderr.endswith(f"with its extra {extra}, from its wheel or checkout: pip install 'PATH[{extra}]'\n")
     assert ended.stderr.count("\n") == 1
 
 
