@@ -149,6 +149,19 @@ def test_the_values_of_an_index_are_no_larger_than_the_body(place: str) -> None:
     assert has_found, "no body above has what this index reads: add it there"
 
 
+@pytest.mark.parametrize("value", [7, {}, {"id": {}}, [[]], [{}], [{"id": {}, "subnet_id": []}], {"a": [1]}], ids=str)
+def test_an_index_of_resources_fails_at_no_answer_that_is_admitted(value: Any) -> None:
+    among = [each for found in indices().values() for each in found if isinstance(each, resource_cache.Index)]
+    bodies = [
+        changed
+        for body in resources("a_")
+        for field in body.keys() - {"id"}
+        if resource_shapes.strange_field({"ports": [changed := body | {field: value}]}) is None
+    ]
+
+    assert {frozenset(index.values(body)) for index in among for body in bodies}
+
+
 def test_no_module_has_an_index_that_is_not_tested() -> None:
     creating = {module for module in product() if has_index(importlib.import_module(module))}
 
