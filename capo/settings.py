@@ -276,7 +276,8 @@ class Settings:
         flag_values.size_bytes("32Mi"),
         flag_values.response_size,
         "Maximum size of an answer of OpenStack, and a quarter of that of a list with all its pages; 1,000 servers or "
-        "ports have 1Mi to 4Mi.",
+        "ports have 1Mi to 4Mi. In a list each resource counts 1Ki more and each value at least 64 bytes: 1,000 "
+        "servers or ports 5Mi to 8Mi.",
         shown="32Mi",
     )
     openstack_denied_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _flag(

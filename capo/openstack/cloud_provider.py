@@ -12,14 +12,14 @@ Source: kubernetes/cloud-provider-openstack, ``pkg/openstack/loadbalancer.go``, 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from capo.json_types import Body
 from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.load_balancer import LoadBalancer
-from capo.openstack.resource_cache import Index
+from capo.openstack.resource_cache import Index, Selection, found_by
 from capo.openstack.security_group import SecurityGroup
 from capo.openstack.volume import Volume
 
@@ -102,15 +102,29 @@ def claim_of_volume(found: Volume) -> str:
     return ""
 
 
-def _clusters_of_balancer(body: Body) -> list[str]:
-    """Return what may be the cluster in the name of a load balancer: a name of a cluster may have underscores, too."""
-    name = LoadBalancer(body).name
-    rest = name.removeprefix(PREFIX)
-    return [rest[:end] for end, each in enumerate(rest) if each == "_"] if name.startswith(PREFIX) else []
+def balancers_of(cluster: str) -> Selection:
+    """Return the selection of the load balancers whose names begin with that of a cluster, and an underscore."""
+    start = f"{PREFIX}{cluster}_"
+    among = found_by(BALANCERS_BY_FIRST_PART, _first_part(start))
+    return lambda cache: [item for item in among(cache) if LoadBalancer(item.body).name.startswith(start)]
 
 
-def _service_and_cluster(service: Service | None) -> list[Hashable]:
-    return [service, service.cluster] if service else []
+def _first_part(name: str) -> str | None:
+    """Return the name of a load balancer up to the first underscore after the prefix; None if it has none.
+
+    The names of clusters have underscores, too, so where that of the cluster ends is open.
+    """
+    part, underscore, _ = name.removeprefix(PREFIX).partition("_")
+    return part if name.startswith(PREFIX) and underscore else None
+
+
+def _first_parts(body: Body) -> list[str]:
+    part = _first_part(LoadBalancer(body).name)
+    return [] if part is None else [part]
+
+
+def _clusters_of(service: Service | None) -> list[str]:
+    return [service.cluster] if service else []
 
 
 def _clusters_of_volume(body: Body) -> list[str]:
@@ -118,11 +132,10 @@ def _clusters_of_volume(body: Body) -> list[str]:
     return [] if cluster is None else [cluster]
 
 
-BALANCERS_BY_CLUSTER: Final = Index(_clusters_of_balancer)
-"""Finds the load balancers whose names begin with that of a cluster."""
-FLOATING_IPS: Final = Index(lambda body: _service_and_cluster(of_floating_ip(FloatingIP(body))))
-GROUPS: Final = Index(lambda body: _service_and_cluster(of_security_group(SecurityGroup(body))))
-"""Both find what was created for a Service, by the Service or by the name of its cluster."""
+BALANCERS_BY_FIRST_PART: Final = Index(_first_parts)
+FLOATING_IPS_BY_CLUSTER: Final = Index(lambda body: _clusters_of(of_floating_ip(FloatingIP(body))))
+GROUPS_BY_CLUSTER: Final = Index(lambda body: _clusters_of(of_security_group(SecurityGroup(body))))
+"""Both find what was created for a Service."""
 VOLUMES_BY_CLUSTER: Final = Index(_clusters_of_volume)
 
 

@@ -42,8 +42,8 @@ class FloatingIP(view.View):
 
 
 BY_ADDRESS: Final = Index(lambda body: [body.get("floating_ip_address")])
-BY_PORT: Final = Index(lambda body: [body["port_id"]] if body.get("port_id") else [])
-BY_ROUTER: Final = Index(lambda body: [body["router_id"]] if body.get("router_id") else [])
+BY_PORT: Final = Index(lambda body: [id_] if (id_ := FloatingIP(body).port_id) else [])
+BY_ROUTER: Final = Index(lambda body: [id_] if (id_ := FloatingIP(body).router_id) else [])
 
 
 def with_addresses(cloud_view: CloudView, *addresses: str, max_age_s: float | None = None) -> list[Body]:

@@ -28,6 +28,10 @@ class _Child(view.View):
     id = view.text("id")
 
 
+class _Part(view.View):
+    parents = view.views(_Child, "loadbalancers")
+
+
 class AdditionalVip(view.View):
     """One more address of a load balancer."""
 
@@ -440,13 +444,13 @@ def health_monitor_difference(wanted: WantedHealthMonitor, found: Mapping[str, A
 
 def parent_ids(child: Mapping[str, Any]) -> set[str]:
     """Return the ids of the load balancers that a listener or a pool is in."""
-    return {parent["id"] for parent in child.get("loadbalancers") or () if parent.get("id")}
+    return {parent.id for parent in _Part(child).parents if parent.id}
 
 
 BY_VIP_NETWORK: Final = Index(lambda body: [id_] if (id_ := LoadBalancer(body).vip_network_id) else [])
 BY_BALANCER: Final = Index(parent_ids)
 """Finds the listeners and the pools of a load balancer."""
-BY_MEMBER: Final = Index(lambda pool: [each["id"] for each in pool.get("members") or () if each.get("id")])
+BY_MEMBER: Final = Index(lambda pool: [each.id for each in Pool(pool).members if each.id])
 """Finds the pool of a member."""
 
 

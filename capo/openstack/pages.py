@@ -12,12 +12,16 @@ import requests
 from capo.errors import CloudUnavailableError
 from capo.json_types import Body
 from capo.openstack import answers
-from capo.openstack.connections import MIB
+from capo.openstack.connections import MIB, values_in
 from capo.openstack.kinds import UNLINKED_PAGES
 
 MAX_PAGES: Final = 1000
 LARGEST_ANSWERS: Final = 4
-"""Answers of the maximum size that one list may take: more than 30,000 servers with the default size."""
+"""Answers of the maximum size that one list may take: some 19,000 servers or 26,000 ports with the default size."""
+ITEM_BYTES: Final = 1024
+"""What each resource of a list takes of its size, besides its JSON: about what one without content takes in memory."""
+CACHED_VALUE_BYTES: Final = 64
+"""What each value takes of the size of a list at least, an object twice that: cached, small ones take 150."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Wanted:
 
     Args:
         key: of the resources in an answer.
-        max_bytes: size of all its answers.
+        max_bytes: size of all its answers, with ``ITEM_BYTES`` and ``CACHED_VALUE_BYTES``.
         keep: returns what is kept of a resource; of the rest there is never more than one page.
     """
 
@@ -65,12 +69,15 @@ def read(get: Callable[[Mapping[str, Any]], requests.Response], wanted: Wanted, 
     for page in range(MAX_PAGES):
         response = get(asked)
         # A tenant may name a server of their own as the cloud: what it sends must not fill the memory of all.
-        left_bytes -= len(response.content)
+        left_bytes -= _size(response.content)
         if left_bytes < 0:
             raise _too_large(wanted)
         body = answers.read(response)
         cloud_s = answers.date_s(response) if page == 0 else cloud_s
         shown = body.page_of(wanted.key)
+        left_bytes -= ITEM_BYTES * len(shown)
+        if left_bytes < 0:
+            raise _too_large(wanted)
         if page and (service, path) in UNLINKED_PAGES:
             shown = without_overlap(service, path, items, shown)
         items += map(wanted.keep, shown)
@@ -81,10 +88,17 @@ def read(get: Callable[[Mapping[str, Any]], requests.Response], wanted: Wanted, 
     raise CloudUnavailableError(f"{service}: the list of {path} does not end after {MAX_PAGES} pages")
 
 
+def _size(content: bytes) -> int:
+    """Return the size of an answer before it is parsed, which takes a multiple of small values."""
+    return max(len(content), CACHED_VALUE_BYTES * values_in(content))
+
+
 def _too_large(wanted: Wanted) -> CloudUnavailableError:
     text = f"the list of {wanted.path} is larger than {wanted.max_bytes // MIB} MiB"
     flag = f"{LARGEST_ANSWERS} times --openstack-max-response-size"
-    return CloudUnavailableError(f"{wanted.service}: {text}, {flag}; delete what is not needed, or raise the flag")
+    counted = f"each resource counts {ITEM_BYTES} bytes more, and each value at least {CACHED_VALUE_BYTES}"
+    step = "delete what is not needed, or raise the flag"
+    return CloudUnavailableError(f"{wanted.service}: {text}, {flag} ({counted}); {step}")
 
 
 def unlinked_page(service: str, path: str, shown: Sequence[Body], items: Sequence[Body]) -> dict[str, str] | None:

@@ -31,6 +31,10 @@ IDLE_S: Final = 60.0
 """A server that vanished or stopped is detected within this time."""
 _GONE_KEPT_S: Final = 3600.0
 NEVER_S: Final = float("-inf")
+SMALL: Final = 256
+"""Size of values that is always below what a resource takes in memory."""
+MAX_MORE_VALUES: Final = 1 << 17
+"""Distinct values of one index beyond one for each resource: some 40 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,11 @@ class Item:
 class Index:
     """A way to find the resources of a kind without walking through all of them.
 
+    A resource is found by any of its values, whatever their size. Only those are stored that are together no larger
+    than the resource; another resource is compared at each search.
+
     Args:
-        values: returns by which values a resource is found; pure.
+        values: returns by which values a resource is found; pure. Their size is linear in that of the body.
     """
 
     values: Callable[[Body], Iterable[Hashable]]
@@ -95,7 +102,9 @@ class ResourceCache:
             self._indices[index] = {}
             for id_, item in self.items.items():
                 self._enter(index, id_, item.body)
-        return [self.items[id_] for id_ in sorted(self._indices[index].get(value, ()))]
+        members = self._indices[index]
+        compared = (id_ for id_ in members.get(_COMPARED, ()) if value in index.values(self.items[id_].body))
+        return [self.items[id_] for id_ in sorted({*members.get(value, ()), *compared})]
 
     def as_of_s(self, item: Item) -> float:
         """Return how current an item is: a list of changes without it confirmed it."""
@@ -238,8 +247,12 @@ class ResourceCache:
             self._enter(index, id_, body)
 
     def _enter(self, index: Index, id_: str, body: Body) -> None:
-        for value in index.values(body):
-            self._indices[index].setdefault(value, set()).add(id_)
+        members, values = self._indices[index], _stored_values(index, body)
+        # Not left out: a resource that a search lacks would look absent.
+        if values is None or len(members) + len(values - members.keys()) > len(self.items) + MAX_MORE_VALUES:
+            values = {_COMPARED}
+        for value in values:
+            members.setdefault(value, set()).add(id_)
 
     def _drop(self, id_: str) -> None:
         if (item := self.items.pop(id_, None)) is None:
@@ -247,7 +260,8 @@ class ResourceCache:
         if item.stamp:
             _remove(self._by_owner, item.stamp.owner, id_)
         for index, members in self._indices.items():
-            for value in set(index.values(item.body)):
+            is_compared = id_ in members.get(_COMPARED, ())
+            for value in {_COMPARED} if is_compared else set(index.values(item.body)):
                 _remove(members, value, id_)
 
 
@@ -287,6 +301,38 @@ def _name(body: Body) -> list[str]:
 
 
 BY_NAME: Final = Index(_name)
+
+
+_COMPARED: Final = object()
+"""In place of a value: the resources whose values are not stored."""
+
+
+def _stored_values(index: Index, body: Body) -> set[Hashable] | None:
+    """Return the values of a resource; None if they are larger than the resource."""
+    values: set[Hashable] = set()
+    size, most = 0, SMALL
+    for value in index.values(body):
+        size += size_of(value)
+        if size > most and size > (most := max(SMALL, size_of(body))):
+            return None
+        values.add(value)
+    return values
+
+
+def size_of(value: Any) -> int:
+    """Return the size of a body or a value: characters of its texts and names, and one for each part."""
+    size, parts = 0, [value]
+    while parts:  # no recursion: bodies are nested as deeply as their services like
+        size += 1
+        match parts.pop():
+            case Mapping() as part:
+                parts += part.keys()
+                parts += part.values()
+            case list() | tuple() as part:
+                parts += part
+            case part:
+                size += len(str(part))
+    return size
 
 
 def _remove(index: dict[Any, set[str]], value: Hashable, id_: str) -> None:

@@ -200,7 +200,7 @@ def _balancers(scope: ClusterScope, owner: Owner) -> list[Body]:
     vips = _vips(scope, owner)
     among = either(
         found_by(load_balancer.BY_VIP_NETWORK, *owner.network_ids),
-        found_by(cloud_provider.BALANCERS_BY_CLUSTER, owner.name),
+        cloud_provider.balancers_of(owner.name),
         with_ids(vips),
     )
     list_matching = partial(scope.cloud_view.list_matching, "load_balancer", is_concerned, among=among)
@@ -226,13 +226,14 @@ _VIPS_BY_NETWORK: Final = ResourceIndex(
 def _floating_ips_of(owner: Owner, balancers: Sequence[Body]) -> Selection:
     """Return the selection of the floating IPs at load balancers, and of those with the cluster's name."""
     ports = [port_id for body in balancers if (port_id := LoadBalancer(body).vip_port_id)]
-    return either(found_by(floating_ip.BY_PORT, *ports), found_by(cloud_provider.FLOATING_IPS, owner.name))
+    return either(found_by(floating_ip.BY_PORT, *ports), found_by(cloud_provider.FLOATING_IPS_BY_CLUSTER, owner.name))
 
 
 def _groups_of(owner: Owner, balancers: Sequence[Body]) -> Selection:
     """Return the selection of the groups of the Services of load balancers, and of those with the cluster's name."""
     services = [cloud_provider.of_load_balancer(LoadBalancer(body)) for body in balancers]
-    return found_by(cloud_provider.GROUPS, owner.name, *filter(None, services))
+    clusters = {owner.name, *(service.cluster for service in services if service)}
+    return found_by(cloud_provider.GROUPS_BY_CLUSTER, *sorted(clusters))
 
 
 def _beside(scope: ClusterScope, kind: str, among: Selection, balancers: Sequence[Body]) -> list[Body]:

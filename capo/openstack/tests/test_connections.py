@@ -128,6 +128,16 @@ def test_an_answer_is_read_up_to_its_limit(is_compressed: bool) -> None:
             http.get(server.url)
 
 
+@pytest.mark.parametrize("value", [b"[]", b"{}", b"0", b'{"":0}'])
+def test_an_answer_of_too_many_small_values_is_refused_before_it_is_parsed(value: bytes) -> None:
+    body = b"[" + b",".join([value] * (MIB // 2 + 1)) + b"]"
+    with hostile(answer("200 OK", body)) as server:
+        with session(Limits(max_bytes=32 * MIB)) as http:
+            assert http.get(server.url).content == body
+        with session(Limits(max_bytes=8 * MIB)) as http, pytest.raises(ResponseTooLargeError, match="524288 values"):
+            http.get(server.url)
+
+
 def test_of_an_error_the_beginning_is_read() -> None:
     with hostile(answer("500 No", b"x" * MIB)) as server, session(Limits()) as http:
         response = http.get(server.url)

@@ -236,7 +236,7 @@ def test_a_message_is_bounded_and_stable(world: ClusterEnvironment) -> None:
 # -- delete ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [None, "prod-7"], ids=["derived name", "given name"])
+@pytest.mark.parametrize("name", [None, "prod-7", "prod_7_"], ids=["derived name", "given name", "underscores"])
 def test_the_policy_deletes_what_a_service_left(world: ClusterEnvironment, name: str | None) -> None:
     chosen = {"policy": "Delete", **({"clusterName": name} if name else {})}
     world.up(**MANAGED, **BALANCER, **GROUPS, workloadLeftovers=chosen)
@@ -327,6 +327,21 @@ def test_a_load_balancer_on_another_network_is_not_deleted(world: ClusterEnviron
 
     assert world.is_gone()
     assert len(world.created()["loadbalancers"]) == 1
+
+
+@pytest.mark.parametrize("name", ["prod", "prod_7", "prod_7_"])
+def test_a_load_balancer_on_another_network_is_shown_by_its_name(world: ClusterEnvironment, name: str) -> None:
+    _, other = world.member.make_network(cidr="10.77.0.0/24")
+    world.up(**MANAGED, workloadLeftovers={"clusterName": name})
+    balancer = workloads(world, name).load_balancer("shop", other["id"])
+    of_another = workloads(world, f"{name}x").load_balancer("shop", other["id"])
+    service(world, name)  # so that load balancers are listed
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert f"load balancer {balancer['id']}" in world.message(TYPE)
+    assert of_another["id"] not in world.message(TYPE)
 
 
 def test_a_name_that_another_cluster_has_too_proves_nothing(world: ClusterEnvironment) -> None:
