@@ -130,6 +130,18 @@ def test_a_project_is_shown_for_each_namespace_whose_objects_use_it(fleet: Fleet
     assert cores == {"team-a": 18, "team-b": 18}
 
 
+def test_a_number_that_no_service_has_leaves_the_quota_out_and_the_other_metrics_in(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absurd = {"maxTotalCores": 10**400, "totalCoresUsed": 1, "maxTotalRAMSize": 10, "totalRAMUsed": -(10**400)}
+    monkeypatch.setitem(SHOWN, "compute", {"limits": {"absolute": absurd}})
+    fleet.add("p")
+
+    fleet.pass_s(INTERVAL_S)
+
+    assert shown("p").keys() == {"port", "volumes"}
+
+
 def test_a_project_of_several_credentials_is_read_once_in_an_interval(fleet: Fleet) -> None:
     fleet.add("p", "p", "p")
 
