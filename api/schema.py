@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -116,6 +116,10 @@ ObjectName = Annotated[str, Schema(max_length=253)]
 """The name of a Kubernetes object: a DNS subdomain (RFC 1123)."""
 NonEmptyObjectName = Annotated[ObjectName, Schema(min_length=1)]
 NamespaceName = Annotated[str, Schema(max_length=63)]
+LabelValue = Annotated[str, Schema(max_length=63)]
+MAX_ANNOTATIONS: Final = 256 * 1024
+"""Bytes of all keys and values of an object's annotations, by Kubernetes."""
+AnnotationValue = Annotated[str, Schema(max_length=MAX_ANNOTATIONS)]
 EntryName = Annotated[NonEmpty, Schema(max_length=1024)]
 """A key in YAML: a simple one ends within 1024 characters (YAML 1.2, 7.4.2)."""
 Uuid = Annotated[str, Schema(format="uuid")]

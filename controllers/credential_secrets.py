@@ -151,10 +151,10 @@ class Secrets:
             raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not exist")
         selector = found["spec"].get("namespaceSelector")
         if selector and not namespace_selector.selects(selector, self._labels(namespace)):
-            rule = f"spec.namespaceSelector ({namespace_selector.text(selector)})"
+            # Nothing of the selector: it says which namespaces there are, and who may label one could satisfy it.
             raise IdentityError(
-                f"OpenStackClusterIdentity {ref['name']} does not admit namespace {namespace}:"
-                f" its {rule} does not match the labels of the namespace"
+                f"OpenStackClusterIdentity {ref['name']} does not admit namespace {namespace}: its"
+                " spec.namespaceSelector does not match the labels of the namespace; an administrator can change both"
             )
         return Source.named_by(found)
 

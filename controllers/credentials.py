@@ -9,14 +9,14 @@ open the cloud. Source of the rules: docs/explanation/go-provider.md, G-2, and d
 from __future__ import annotations
 
 import itertools
+import operator
 import threading
+import weakref
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from prometheus_client import Gauge
-
-from capo import caches, names
+from capo import caches, gauges, names
 from capo.clock import Clock
 from capo.engine.store import Index, Store
 from capo.errors import CapoError, IdentityError, NotAuthorizedError, without_frames
@@ -41,10 +41,12 @@ Edit = tuple[int, int]
 _Place = tuple[str, str, str, str, str | None]
 
 USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
-EXPIRES: Final = Gauge(
+EXPIRES: Final[gauges.NamespaceGauge[float]] = gauges.NamespaceGauge(
     "capo_credentials_expiry_timestamp_seconds",
     "When application credentials and trusts in use expire, seconds since 1970.",
     ("type", "namespace", "name", "cloud", "region"),
+    rank=operator.neg,
+    shown=float,
 )
 RESYNCED: Final = 0.8
 """Part of the resync period after which a Secret is read again: an object's resyncs are at least 0.9 periods apart."""
@@ -97,8 +99,11 @@ class CredentialsCache:
         """By the name of the OpenStackClusterIdentity."""
         self._sites: dict[_Place, Site] = {}
         """Kept after the credentials are evicted: the budget of a reconcile is known without them."""
+        self._expiry: dict[_Place, float] = {}
         self._unused: set[_Place] = set()
         caches.register("credentials", self, lambda identities: len(identities._known))
+        known = weakref.ref(self)
+        EXPIRES.set_function(lambda: _expiry(known()))
 
     def cloud(self, ref: Object, namespace: str) -> Cloud:
         """Return the cloud of an identityRef of an object in a namespace.
@@ -310,10 +315,11 @@ class CredentialsCache:
             known = self._known.get(place)
         cloud = self._clouds.peek(known.credentials) if known else None
         found = cloud.expires_s if cloud else None
-        if found is not None:
-            EXPIRES.labels(*_labels_of(place)).set(found)
-        elif cloud is not None and cloud.known_project_id:  # replaced by credentials that do not expire
-            EXPIRES.remove(*_labels_of(place))
+        with self._lock:
+            if found is not None:
+                self._expiry[place] = found
+            elif cloud is not None and cloud.known_project_id:  # replaced by credentials that do not expire
+                self._expiry.pop(place, None)
         return found
 
     def not_accepted(self, ref: Object, namespace: str) -> NotAccepted | None:
@@ -366,7 +372,7 @@ class CredentialsCache:
             over, self._unused = unused & self._unused, unused
             for place in over:
                 del self._sites[place]
-                EXPIRES.remove(*_labels_of(place))
+                self._expiry.pop(place, None)
         self._secrets.tidy({place[2] for place in used if _is_shared(place)})
         caches.evicted("credentials", len(over))
         for place in over:
@@ -415,8 +421,11 @@ def _entry(place: _Place) -> tuple[str, str | None]:
     return place[3], place[4]
 
 
-def _labels_of(place: _Place) -> tuple[str, ...]:
-    return *place[:4], place[4] or ""
+def _expiry(identities: CredentialsCache | None) -> dict[gauges.Labels, float]:
+    if identities is None:
+        return {}
+    with identities._lock:
+        return {(*place[:4], place[4] or ""): expires_s for place, expires_s in identities._expiry.items()}
 
 
 def _is_shared(place: _Place) -> bool:

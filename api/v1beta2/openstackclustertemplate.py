@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Literal
 from api import printer_columns
 from api.meta import KubernetesObject
 from api.model import Model
-from api.schema import ANY_OF, Column, Names, Schema
+from api.schema import ANY_OF, AnnotationValue, Column, LabelValue, Names, Schema
 from api.v1beta2.identity import OpenStackIdentityReference
 from api.v1beta2.openstackcluster import OpenStackClusterSpec
 
@@ -21,9 +21,9 @@ class TemplateObjectMeta(Model):
 
     crd: ClassVar[Schema] = ANY_OF
 
-    labels: Mapping[str, str] = {}
+    labels: Mapping[str, LabelValue] = {}
     """Labels. Default: none. May change at any time."""
-    annotations: Mapping[str, str] = {}
+    annotations: Mapping[str, AnnotationValue] = {}
     """Annotations. Default: none. May change at any time."""
 
 

@@ -248,6 +248,12 @@ LIMITS: Final = (
     ),
     AddedLimit(("floatingIPPoolRef.apiGroup",), 253, "API groups are DNS subdomains."),
     AddedLimit(("secretRef.namespace", "floatingIPPoolRef.kind"), 63, "Namespaces and kinds are DNS labels."),
+    AddedLimit(("template.metadata.labels{}",), 63, "Kubernetes: values of labels."),
+    AddedLimit(
+        ("template.metadata.annotations{}",),
+        262_144,
+        "Kubernetes: annotations of an object, which the webhook adds up.",
+    ),
     AddedLimit(("identityRef.cloudName",), 1024, "A simple key in YAML ends within 1024 characters (YAML 1.2, 7.4.2)."),
     AddedLimit(("identityRef.region",), 255, "Identity API: ids of regions."),
     AddedLimit(

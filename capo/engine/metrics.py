@@ -9,6 +9,8 @@ from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from capo import gauges
+
 _PROVISIONING_BUCKETS: Final = (15, 30, 60, 90, 120, 180, 300, 600, 900, 1800, 3600)
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -38,10 +40,10 @@ OBJECTS: Final = Gauge(
 OBJECTS_WAITING: Final = Gauge(
     "capo_objects_waiting", "Objects that are not ready or are being deleted, by the reason.", ("kind", "reason")
 )
-OBJECTS_LONGEST: Final = Gauge(
+OBJECTS_LONGEST: Final = gauges.of_number(
     "capo_objects_longest_seconds",
-    "For how long the object has been `not_ready` or `deleting` that has been for longest; 0 without one.",
-    ("kind", "state"),
+    "For how long the object of a namespace has been `not_ready` or `deleting` that has been for longest.",
+    ("namespace", "kind", "state"),
 )
 PROVISIONING: Final = Histogram(
     "capo_provisioning_seconds",
@@ -53,8 +55,10 @@ AMBIGUOUS_CREATES: Final = Counter(
     "capo_ambiguous_creates_total", "Creates whose answer was lost, by OpenStack resource.", ("resource",)
 )
 PENDING_CREATES: Final = Gauge("capo_pending_creates", "Creates that were sent and whose resource is not known.")
-PENDING_CREATES_LONGEST: Final = Gauge(
-    "capo_pending_creates_longest_seconds", "For how long the oldest of them has been pending; 0 without one."
+PENDING_CREATES_LONGEST: Final = gauges.of_number(
+    "capo_pending_creates_longest_seconds",
+    "For how long the oldest of them in a namespace has been pending.",
+    ("namespace",),
 )
 WATCH_SILENT: Final = Gauge(
     "capo_watch_silent_seconds", "For how long the watches have been down or have hung; 0 while they run."

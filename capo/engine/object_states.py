@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from api.v1beta2.conditions import ConditionType, Reason
-from capo import caches
+from capo import caches, gauges
 from capo.contract import rules
 from capo.engine import conditions, metrics
 from capo.engine.store import Change, Store
@@ -144,14 +144,14 @@ class ObjectStates:
         self._kinds = frozenset(kinds).intersection(OURS)
         self._lock = threading.Lock()
         self._known: dict[Key, Observed] = {}
-        self._waiting: dict[tuple[Kind, State], dict[Key, float]] = {
-            (kind, state): {} for kind in self._kinds for state in WAITING
-        }
-        self._pending: dict[Key, float] = {}
+        self._waiting: dict[gauges.Labels, dict[Key, float]] = {}
+        """By namespace, kind and state, while there are any; since when, as in the next."""
+        self._pending: dict[gauges.Labels, dict[Key, float]] = {}
         caches.register("object_states", self, lambda self: len(self._known))
         for kind in self._kinds:
             self._export(kind)
-        metrics.PENDING_CREATES_LONGEST.set_function(functools.partial(self._longest_s, self._pending.values()))
+        metrics.OBJECTS_LONGEST.set_function(functools.partial(self._longest_s, self._waiting))
+        metrics.PENDING_CREATES_LONGEST.set_function(functools.partial(self._longest_s, self._pending))
         store.listen(self._changed)
 
     def _export(self, kind: Kind) -> None:
@@ -159,9 +159,6 @@ class ObjectStates:
             metrics.PROVISIONING.labels(kind.kind)  # a rate needs the zero before the first one
         for state in State:
             metrics.OBJECTS.labels(kind.kind, state).set(0)
-        for state in WAITING:
-            waiting = self._waiting[kind, state].values()
-            metrics.OBJECTS_LONGEST.labels(kind.kind, state).set_function(functools.partial(self._longest_s, waiting))
 
     def _changed(self, change: Change) -> None:
         key = change.key
@@ -179,17 +176,16 @@ class ObjectStates:
     def _replace(self, key: Key, before: Observed | None, now: Observed | None) -> None:
         if before:
             self._count(key.kind, before, -1)
-            if before.state in WAITING:
-                del self._waiting[key.kind, before.state][key]
-            self._pending.pop(key, None)
+            _leave(self._waiting, _labels(key, before.state), key)
+            _leave(self._pending, (key.namespace,), key)
             del self._known[key]
         if now:
             self._known[key] = now
             self._count(key.kind, now, 1)
             if now.state in WAITING:
-                self._waiting[key.kind, now.state][key] = now.since_s
+                self._waiting.setdefault(_labels(key, now.state), {})[key] = now.since_s
             if now.pending_s:
-                self._pending[key] = min(now.pending_s)
+                self._pending.setdefault((key.namespace,), {})[key] = min(now.pending_s)
 
     @staticmethod
     def _count(kind: Kind, observed: Observed, by: int) -> None:
@@ -203,7 +199,18 @@ class ObjectStates:
         if now.is_provisioned and not before.is_provisioned:
             metrics.PROVISIONING.labels(kind.kind).observe(max(0.0, self._wall() - now.created_s))
 
-    def _longest_s(self, since_s: Iterable[float]) -> float:
+    def _longest_s(self, since_s: Mapping[gauges.Labels, Mapping[Key, float]]) -> dict[gauges.Labels, float]:
         with self._lock:
-            first_s = min(since_s, default=None)
-        return max(0.0, self._wall() - first_s) if first_s is not None else 0.0
+            first_s = {labels: min(each.values()) for labels, each in since_s.items()}
+        return {labels: max(0.0, self._wall() - each) for labels, each in first_s.items()}
+
+
+def _labels(key: Key, state: State) -> gauges.Labels:
+    return key.namespace, key.kind.kind, str(state)
+
+
+def _leave(groups: dict[gauges.Labels, dict[Key, float]], labels: gauges.Labels, key: Key) -> None:
+    if (group := groups.get(labels)) is not None:
+        group.pop(key, None)
+        if not group:
+            del groups[labels]

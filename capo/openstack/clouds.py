@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import caches
 from capo.clock import Clock
+from capo.gauges import Labels
 from capo.openstack import metrics
 from capo.openstack.addresses import Addresses
 from capo.openstack.cloud import Cloud, unfenced
@@ -220,5 +221,8 @@ class Clouds:
         return surplus
 
 
-def _failing(clouds: Clouds | None) -> float:
-    return float(clouds._total(lambda state: state.poller.is_failing()) if clouds else 0)
+def _failing(clouds: Clouds | None) -> dict[Labels, float]:
+    """Return how many clouds fail, by the namespace that uses them and the host of their Identity service."""
+    failing = [state for state in clouds._states() if state.poller.is_failing()] if clouds else []
+    found = Counter((name, state.auth_host) for state in failing for name in state.poller.owners.namespaces() or {""})
+    return {labels: float(count) for labels, count in found.items()}

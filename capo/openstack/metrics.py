@@ -6,17 +6,20 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import Counter, Histogram
+
+from capo import gauges
 
 REQUESTS: Final = Counter("capo_openstack_api_requests", "Requests to OpenStack.", ("request",))
 ERRORS: Final = Counter("capo_openstack_api_request_errors", "Requests to OpenStack that failed.", ("request",))
 RATE_LIMITED: Final = Counter(
     "capo_openstack_api_rate_limited", "Requests to OpenStack that were answered with 429.", ("request",)
 )
-CLOUDS_FAILING: Final = Gauge(
+CLOUDS_FAILING: Final = gauges.of_number(
     "capo_clouds_failing",
-    "Clouds in use, one for all credentials that share lists, whose lists fail repeatedly; refused credentials do not "
-    "count.",
+    "Clouds that a namespace uses, one for all credentials that share lists, whose lists fail repeatedly; refused "
+    "credentials do not count. `host` is that of the Identity service.",
+    ("namespace", "host"),
 )
 SECONDS: Final = Histogram("capo_openstack_api_request_duration_seconds", "Duration of requests.", ("request",))
 

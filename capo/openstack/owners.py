@@ -116,6 +116,10 @@ class Owners:
         with self._lock:
             return credential in self._by_credential
 
+    def namespaces(self) -> set[str]:
+        """Return the namespaces of all owners."""
+        return set(map(namespace_of, self.keys()))
+
     def with_key(self, key: Hashable) -> set[str]:
         """Return the owners that have a key."""
         with self._lock:
@@ -195,6 +199,11 @@ class Owners:
         with self._lock:
             known = self._owners.get(owner_id)
             return known.decided_s if known and known.decided_s > known.since_s else NEVER_S
+
+
+def namespace_of(key: Hashable) -> str:
+    """Return the namespace of an object's key; empty if it has none."""
+    return str(getattr(key, "namespace", ""))
 
 
 def _forget_proofs(known: _Owner, now_s: float) -> None:

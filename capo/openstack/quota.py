@@ -287,10 +287,14 @@ def _with_use(quota: Any, used: str) -> Rows:
     return {resource: (row.get("limit"), row.get(used), row.get("reserved", 0)) for resource, row in rows.items()}
 
 
+_MORE: Final = 1 << 63
+"""No service stores more; a tenant's own may send more than a float can have."""
+
+
 def _checked(cloud: Cloud, service: str) -> Iterator[tuple[str, Usage]]:
-    """Yield limits with the sum of their uses; a value that is no number leaves a resource unknown."""
+    """Yield limits with the sum of their uses; a value that is no number of 64 bits leaves a resource unknown."""
     for resource, row in _READERS[service](cloud).items():
-        if all(isinstance(value, int) and not isinstance(value, bool) for value in row):
+        if all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MORE for value in row):
             limit, *uses = row
             yield resource, Usage(sum(uses), limit)
 

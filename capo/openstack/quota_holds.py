@@ -17,15 +17,16 @@ import logging
 import random
 import threading
 import weakref
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from prometheus_client import Gauge
-
+from capo import gauges
 from capo.errors import AmbiguousAnswerError, CapoError, NotYetObserved, QuotaExceededError
+from capo.gauges import Labels
 from capo.openstack import quota
+from capo.openstack.owners import namespace_of
 from capo.openstack.quota import Amounts, Left, Needs
 from capo.openstack.quota_state import (
     COUNTED_S,
@@ -43,8 +44,8 @@ log = logging.getLogger(__name__)
 FALLBACK_S: Final = 120.0
 """Interval at which every waiting object is reconciled, without a request; usually it is woken before."""
 
-WAITING: Final = Gauge(
-    "capo_quota_waiting", "Objects that wait until a quota of their project has room.", ("resource",)
+WAITING: Final = gauges.of_number(
+    "capo_quota_waiting", "Objects that wait until a quota of their project has room.", ("namespace", "resource")
 )
 _ALL: Final[weakref.WeakSet[QuotaHolds]] = weakref.WeakSet()
 _ALL_LOCK: Final = threading.Lock()
@@ -119,12 +120,17 @@ class QuotaHolds:
         with self._lock:
             return sum(len(each.waiting) + len(each.reserved) for each in self._services.values())
 
-    def waiting(self, label: str) -> int:
-        """Return how many objects wait for a resource, given as a label of metrics."""
+    def waiting(self) -> Counter[Labels]:
+        """Return how many objects wait, by namespace and by resource, given as a label of metrics."""
         with self._lock:
             found = [each for service in self._services.values() for each in service.waiting.values()]
         seen_s = self._now() - FORGOTTEN_S
-        return sum(each.seen_s > seen_s and label in map(quota.label, each.resources) for each in found)
+        return Counter(
+            (namespace_of(each.key), label)
+            for each in found
+            if each.seen_s > seen_s
+            for label in set(map(quota.label, each.resources))
+        )
 
     # -- before and after a create ----------------------------------------------------------------------------------
 
@@ -300,16 +306,12 @@ class QuotaHolds:
             self._wake(key)
 
 
-def _export(label: str) -> None:
-    """Export how many objects of all clouds wait for a resource."""
-
-    def total() -> float:
-        with _ALL_LOCK:
-            clouds = list(_ALL)
-        return float(sum(each.waiting(label) for each in clouds))
-
-    WAITING.labels(label).set_function(total)
+def _waiting() -> dict[Labels, float]:
+    """Return how many objects of all clouds wait."""
+    with _ALL_LOCK:
+        clouds = list(_ALL)
+    total = sum((each.waiting() for each in clouds), Counter[Labels]())
+    return {labels: float(count) for labels, count in total.items()}
 
 
-for _label in quota.LABELS:
-    _export(_label)
+WAITING.set_function(_waiting)

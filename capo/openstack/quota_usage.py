@@ -10,15 +10,15 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from prometheus_client import Gauge
-
 from capo import caches
 from capo.errors import CapoError, RateLimitedError
+from capo.gauges import Labels, NamespaceGauge
 from capo.openstack import quota
 from capo.openstack.cloud import Cloud
 from capo.openstack.quota import Usage
@@ -32,9 +32,28 @@ FIRST_SPREAD: Final = (0.5, 1.0)
 SPREAD: Final = (1.0, 1.2)
 """Parts of the interval between which it is read again: never twice within one."""
 
-_LABELS: Final = ("host", "region", "project", "resource")
-USED: Final = Gauge("capo_openstack_quota_used", "What a project uses of a quota that has a limit.", _LABELS)
-LIMIT: Final = Gauge("capo_openstack_quota_limit", "Limit of a quota of a project.", _LABELS)
+_LABELS: Final = ("namespace", "host", "region", "project", "resource")
+
+
+def _part_used(usage: Usage) -> float:
+    return usage.used / max(usage.limit, 1)
+
+
+# Both are ranked by the same, so that both show the same series.
+USED: Final[NamespaceGauge[Usage]] = NamespaceGauge(
+    "capo_openstack_quota_used",
+    "What a project that a namespace uses has used of a quota that has a limit.",
+    _LABELS,
+    rank=_part_used,
+    shown=lambda usage: usage.used,
+)
+LIMIT: Final[NamespaceGauge[Usage]] = NamespaceGauge(
+    "capo_openstack_quota_limit",
+    "Limit of a quota of the project.",
+    _LABELS,
+    rank=_part_used,
+    shown=lambda usage: usage.limit,
+)
 
 
 class Project(NamedTuple):
@@ -56,13 +75,15 @@ class _Known:
 
     Args:
         failing: services that did not answer the last read; the first failure alone is logged.
-        shown: resources with metrics, by service.
+        namespaces: those whose objects use it.
+        shown: what the metrics show, by service and resource.
     """
 
     cloud: Cloud
     due_s: float
+    namespaces: set[str]
     failing: set[str] = field(default_factory=set)
-    shown: dict[str, set[str]] = field(default_factory=dict)
+    shown: dict[str, Mapping[str, Usage]] = field(default_factory=dict)
 
 
 class QuotaUsage:
@@ -87,6 +108,9 @@ class QuotaUsage:
         self._projects: dict[Project, _Known] = {}
         self._busy = set[str]()
         caches.register("quota_usage", self, lambda usage: len(usage._projects))
+        known = weakref.ref(self)
+        for gauge in (USED, LIMIT):
+            gauge.set_function(lambda: _shown(known()))
 
     def begin_due(self) -> None:
         """Begin to read the projects that are due; returns at once."""
@@ -101,16 +125,15 @@ class QuotaUsage:
         for site, projects in due.items():
             self._submit(lambda site=site, projects=projects: self._read_all(site, projects))  # type: ignore[misc]
 
-    def _keep(self, in_use: dict[Project, Cloud]) -> None:
+    def _keep(self, in_use: dict[Project, list[Cloud]]) -> None:
         for project in self._projects.keys() - in_use.keys():
-            for service in quota.SERVICES:
-                self._show(project, service, {})
             del self._projects[project]
-        for project, cloud in in_use.items():
+        for project, clouds in in_use.items():
+            cloud, namespaces = clouds[-1], _namespaces(clouds)
             if known := self._projects.get(project):
-                known.cloud = cloud
+                known.cloud, known.namespaces = cloud, namespaces
             else:
-                self._projects[project] = _Known(cloud, self._now() + self._part(FIRST_SPREAD))
+                self._projects[project] = _Known(cloud, self._now() + self._part(FIRST_SPREAD), namespaces)
 
     def _part(self, spread: tuple[float, float]) -> float:
         return self._interval_s * random.uniform(*spread)  # noqa: S311 - spreads reads, no secret
@@ -151,29 +174,41 @@ class QuotaUsage:
         for service in quota.SERVICES:
             found = _usage(known, project, service) if is_answering else {}
             with self._lock:
-                if project in self._projects:
-                    self._show(project, service, found or {})
+                known.shown[service] = found or {}
             if found is None:
                 return False
         return True
 
-    def _show(self, project: Project, service: str, found: dict[str, Usage]) -> None:
-        """Replace the metrics of a service of a project."""
-        shown = self._projects[project].shown
-        for resource in shown.get(service, set()) - found.keys():
-            USED.remove(*project, resource)
-            LIMIT.remove(*project, resource)
-        for resource, (used, limit) in found.items():
-            USED.labels(*project, resource).set(used)
-            LIMIT.labels(*project, resource).set(limit)
-        shown[service] = set(found)
+    def shown(self) -> dict[Labels, Usage]:
+        """Return the use of each quota by the labels of the metrics."""
+        with self._lock:
+            return {
+                (namespace, *project, resource): usage
+                for project, known in self._projects.items()
+                for namespace in known.namespaces or {""}
+                for found in known.shown.values()
+                for resource, usage in found.items()
+            }
 
 
-def _by_project(clouds: Iterable[Cloud]) -> dict[Project, Cloud]:
-    """Return a cloud for each project, the last one whose credentials are not refused if there is any."""
+def _shown(usage: QuotaUsage | None) -> dict[Labels, Usage]:
+    return usage.shown() if usage else {}
+
+
+def _by_project(clouds: Iterable[Cloud]) -> dict[Project, list[Cloud]]:
+    """Return the clouds of each project; the last one has credentials that are not refused, if there is any."""
     known = [(cloud, cloud.known_project_id) for cloud in clouds if cloud.known_project_id]
     known.sort(key=lambda each: each[0].refusal is None)
-    return {_project(cloud, project_id): cloud for cloud, project_id in known}
+    found: dict[Project, list[Cloud]] = {}
+    for cloud, project_id in known:
+        found.setdefault(_project(cloud, project_id), []).append(cloud)
+    return found
+
+
+def _namespaces(clouds: Iterable[Cloud]) -> set[str]:
+    """Return the namespaces of the objects that use any of these clouds."""
+    states = {id(state): state for cloud in clouds if (state := cloud.joined)}  # credentials share them
+    return {namespace for each in states.values() for namespace in each.poller.owners.namespaces()}
 
 
 def _project(cloud: Cloud, project_id: str) -> Project:

@@ -61,6 +61,12 @@ class SharedState:
         return self.scope.project_id
 
     @property
+    def auth_host(self) -> str:
+        """Host of the Identity service, empty without credentials."""
+        with self._lock:
+            return next((cloud.credentials.auth_host for cloud in self._members), "")
+
+    @property
     def is_alone(self) -> bool:
         """Whether at most one set of credentials uses this state, so that its own reads are all that is shown to it."""
         return len(self._members) < 2

@@ -8,6 +8,7 @@ import unittest.mock
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -169,6 +170,31 @@ def test_access_that_the_identity_takes_away_counts_at_once(shared: CredentialsE
 
     with pytest.raises(IdentityError, match="does not admit namespace team"):
         shared.identities.cloud(SHARED, "team")
+
+
+RULES: Final = (
+    {"key": "secret-key", "operator": "In", "values": ["secret-value"]},
+    {"key": "secret-key", "operator": "Exists"},
+    {"key": "may", "operator": "NotIn", "values": ["use", "secret-value"]},
+    {"key": "may", "operator": "DoesNotExist"},
+    {"key": "secret-key", "operator": "Secret-operator"},
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule["operator"]))
+def test_a_namespace_that_is_not_admitted_reads_the_same_whatever_the_selector_is(
+    shared: CredentialsEnvironment, rule: dict[str, Any]
+) -> None:
+    selector = {"matchLabels": {"may": "use"}, "matchExpressions": [rule]}
+    shared.kube.edit(OPENSTACK_CLUSTER_IDENTITY, "", "shared", {"spec": {"namespaceSelector": selector}})
+
+    with pytest.raises(IdentityError) as refused:
+        shared.identities.cloud(SHARED, "team")
+
+    assert refused.value.message == (
+        "OpenStackClusterIdentity shared does not admit namespace team: its spec.namespaceSelector does not match the "
+        "labels of the namespace; an administrator can change both"
+    )
 
 
 def test_an_identity_that_is_deleted_admits_nobody_any_more(shared: CredentialsEnvironment) -> None:

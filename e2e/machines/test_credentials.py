@@ -103,11 +103,11 @@ def identity(world: MachinesEnvironment) -> Iterator[Identity]:
     made.delete()
 
 
-def test_a_namespace_without_the_label_is_refused_with_the_rule(identity: Identity) -> None:
+def test_a_namespace_without_the_label_is_refused_with_the_field_that_decides(identity: Identity) -> None:
     identity.label(None)
     identity.annotate()
 
-    identity.wait_for_refusal(identity.name, f"namespace {identity.world.namespace}", f"({LABEL}={identity.name})")
+    identity.wait_for_refusal(identity.name, f"namespace {identity.world.namespace}", "spec.namespaceSelector")
 
     identity.label(identity.name)
     identity.annotate()
@@ -118,7 +118,7 @@ def test_another_selector_of_the_identity_revokes_the_access(identity: Identity)
     identity.apply(namespaceSelector={"matchExpressions": [{"key": LABEL, "operator": "DoesNotExist"}]})
     identity.annotate()
 
-    identity.wait_for_refusal("does not admit", f"(!{LABEL})")
+    identity.wait_for_refusal("does not admit", "spec.namespaceSelector")
 
     identity.apply(namespaceSelector={})
     identity.annotate()

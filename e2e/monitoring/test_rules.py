@@ -44,7 +44,8 @@ CREDENTIALS = {"type": "Secret", "namespace": "team", "name": "cloud", "cloud": 
 EXPIRY = (
     'capo_credentials_expiry_timestamp_seconds{type="Secret",namespace="team",name="cloud",cloud="openstack",region=""}'
 )
-QUOTA = '{host="keystone.example.org",region="one",project="0123",resource="cores"}'
+QUOTA = '{namespace="team",host="keystone.example.org",region="one",project="0123",resource="cores"}'
+EXPIRES_IN = "The credentials of cloud openstack in Secret cloud, which objects of namespace team use, expire in "
 IN_20_DAYS = f"{20 * DAY * 3600}x{18 * DAY} _x{DAY}"
 COURSES = {
     "CapoNotLeading": Course(
@@ -62,42 +63,48 @@ COURSES = {
         "The leader sees changes of objects late or not at all.",
     ),
     "CapoCloudFailing": Course(
-        {"capo_clouds_failing": "0x10 2x15 0x10"},
+        {'capo_clouds_failing{namespace="team",host="keystone.example.org"}': "_x10 2x15 stale _x10"},
         18,
         22,
         30,
-        "2 of the clouds in use fail to list their resources; refused credentials do not count.",
+        "Lists of the cloud whose Identity service is keystone.example.org fail, for the objects of namespace team; "
+        "refused credentials do not count.",
+        {"namespace": "team", "host": "keystone.example.org"},
     ),
     "CapoObjectNotReady": Course(
-        {'capo_objects_longest_seconds{kind="OpenStackMachine",state="not_ready"}': "0+60x40 0x10"},
+        {'capo_objects_longest_seconds{namespace="team",kind="OpenStackMachine",state="not_ready"}': "0+60x40 0x10"},
         34,
         40,
         45,
-        "An OpenStackMachine has not been ready for 40m 0s.",
-        {"kind": "OpenStackMachine"},
+        "An OpenStackMachine in namespace team has not been ready for 40m 0s.",
+        {"namespace": "team", "kind": "OpenStackMachine"},
     ),
     "CapoDeletionBlocked": Course(
-        {'capo_objects_longest_seconds{kind="OpenStackCluster",state="deleting"}': "0+60x70 0x10"},
+        {'capo_objects_longest_seconds{namespace="team",kind="OpenStackCluster",state="deleting"}': "0+60x70 0x10"},
         64,
         70,
         75,
-        "An OpenStackCluster has been deleted for 1h 10m 0s and still exists.",
-        {"kind": "OpenStackCluster"},
+        "An OpenStackCluster in namespace team has been deleted for 1h 10m 0s and still exists.",
+        {"namespace": "team", "kind": "OpenStackCluster"},
     ),
     "CapoCreatePending": Course(
-        {"capo_pending_creates_longest_seconds": "0+60x25 0x10"},
+        {'capo_pending_creates_longest_seconds{namespace="team"}': "0+60x25 stale _x10"},
         20,
         25,
         30,
-        "A create was sent 25m 0s ago, and whether it took effect could not be found out.",
+        "A create for namespace team was sent 25m 0s ago, and whether it took effect could not be found out.",
+        {"namespace": "team"},
     ),
     "CapoQuotaHeld": Course(
-        {'capo_quota_waiting{resource="cores"}': "0x5 60x20 0x10", 'capo_quota_waiting{resource="ram"}': "0x40"},
+        {
+            'capo_quota_waiting{namespace="team",resource="cores"}': "_x5 60x20 stale _x10",
+            'capo_quota_waiting{namespace="team",resource="ram"}': "0x40",
+        },
         14,
         20,
         30,
-        "60 objects wait until the quota of their project has room.",
-        {"resource": "cores"},
+        "60 objects in namespace team wait until the quota of their project has room.",
+        {"namespace": "team", "resource": "cores"},
     ),
     "CapoQuotaNear": Course(
         {
@@ -109,15 +116,15 @@ COURSES = {
         24,
         30,
         40,
-        "Project 0123 in keystone.example.org uses 95% of its quota of cores.",
-        {"host": "keystone.example.org", "region": "one", "project": "0123", "resource": "cores"},
+        "Project 0123 in keystone.example.org, with objects of namespace team, uses 95% of its quota of cores.",
+        {"namespace": "team", "host": "keystone.example.org", "region": "one", "project": "0123", "resource": "cores"},
     ),
     "CapoCredentialsExpire": Course(
         {EXPIRY: IN_20_DAYS},
         6 * DAY,
         16 * DAY,
         18 * DAY + 10,
-        "The credentials of cloud openstack in Secret cloud expire in 4d 0h 0m 0s.",
+        f"{EXPIRES_IN}4d 0h 0m 0s.",
         CREDENTIALS,
         "h",
     ),
@@ -126,7 +133,7 @@ COURSES = {
         16 * DAY,
         18 * DAY,
         18 * DAY + 10,
-        "The credentials of cloud openstack in Secret cloud expire in 2d 0h 0m 0s.",
+        f"{EXPIRES_IN}2d 0h 0m 0s.",
         CREDENTIALS,
         "h",
     ),
@@ -163,6 +170,19 @@ def unit_test(alert: Alert) -> dict[str, Any]:
     }
 
 
+def for_ever(alert: Alert) -> dict[str, str]:
+    """Return the series of an alert as a tenant causes it in a namespace of its own, at all times."""
+    course = COURSES[alert.name]
+    value = 0 if "expiry" in alert.expression else 10**6
+    return {
+        series.replace('namespace="team"', 'namespace="tenant"'): values
+        if "_limit" in series
+        else f"{value}x{course.ended + 10}"
+        for series, values in course.series.items()
+        if 'namespace="team"' in series
+    }
+
+
 def promtool(*arguments: str) -> None:
     ended = subprocess.run([program("promtool"), *arguments], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -181,5 +201,30 @@ def test_an_alert_fires_after_its_time_and_ends_with_its_cause(alert: Alert, tmp
         "tests": [unit_test(alert)],
     }
     file.write_text(yaml.safe_dump(wanted))
+
+    promtool("test", "rules", str(file))
+
+
+@pytest.mark.parametrize(
+    "alert", [alert for alert in ALERTS if "namespace" in COURSES[alert.name].labels], ids=lambda alert: alert.name
+)
+def test_what_a_tenant_causes_for_ever_hides_no_alert_for_another_namespace(alert: Alert, tmp_path: Path) -> None:
+    course = COURSES[alert.name]
+    wanted = unit_test(alert)
+    del wanted["alert_rule_test"]
+    wanted["input_series"] += [{"series": series, "values": values} for series, values in for_ever(alert).items()]
+    firing = 'count(ALERTS{{alertname="{}",alertstate="firing",namespace="{}"}}) > bool 0 or vector(0)'
+    wanted["promql_expr_test"] = [
+        {
+            "expr": firing.format(alert.name, namespace),
+            "eval_time": f"{at}{course.unit}",
+            "exp_samples": [{"labels": "{}", "value": value}],
+        }
+        for at, is_firing in ((course.quiet, 0), (course.fires, 1), (course.ended, 0))
+        for namespace, value in (("team", is_firing), ("tenant", 1))
+    ]
+    file = tmp_path / "test.yaml"
+    rules = {"rule_files": [str(RULES)], "evaluation_interval": f"1{course.unit}"}
+    file.write_text(yaml.safe_dump({**rules, "tests": [wanted]}))
 
     promtool("test", "rules", str(file))

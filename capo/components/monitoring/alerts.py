@@ -1,4 +1,8 @@
-"""The alerts on the provider's metrics, as Prometheus rules. ``docs/how-to/monitor.md`` has a runbook for each."""
+"""The alerts on the provider's metrics, as Prometheus rules. ``docs/how-to/monitor.md`` has a runbook for each.
+
+An alert that a tenant can cause is a warning that names the namespace, so that it wakes no administrator and hides no
+alert for another namespace. The critical ones are about the manager alone.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +44,8 @@ class Alert(NamedTuple):
 
 
 _EXPIRE: Final = (
-    "The credentials of cloud {{ $labels.cloud }} in {{ $labels.type }} {{ $labels.name }} expire in "
-    "{{ $value | humanizeDuration }}."
+    "The credentials of cloud {{ $labels.cloud }} in {{ $labels.type }} {{ $labels.name }}, which objects of namespace "
+    "{{ $labels.namespace }} use, expire in {{ $value | humanizeDuration }}."
 )
 ALERTS: Final = (
     Alert(
@@ -65,55 +69,59 @@ ALERTS: Final = (
     Alert(
         "CapoCloudFailing",
         "warning",
-        "max(capo_clouds_failing) > 0",
+        "max by (namespace, host) (capo_clouds_failing) > 0",
         10 * _MINUTE_S,
-        "An OpenStack cloud does not answer",
-        "{{ $value }} of the clouds in use fail to list their resources; refused credentials do not count.",
+        "Cloud {{ $labels.host }} of namespace {{ $labels.namespace }} does not answer",
+        "Lists of the cloud whose Identity service is {{ $labels.host }} fail, for the objects of namespace "
+        "{{ $labels.namespace }}; refused credentials do not count.",
     ),
     Alert(
         "CapoObjectNotReady",
         "warning",
-        'max by (kind) (capo_objects_longest_seconds{{state="not_ready"}}) > {wait}',
+        'max by (namespace, kind) (capo_objects_longest_seconds{{state="not_ready"}}) > {wait}',
         5 * _MINUTE_S,
-        "{{ $labels.kind }} is not ready for long",
-        "An {{ $labels.kind }} has not been ready for {{ $value | humanizeDuration }}.",
+        "{{ $labels.kind }} in namespace {{ $labels.namespace }} is not ready for long",
+        "An {{ $labels.kind }} in namespace {{ $labels.namespace }} has not been ready for "
+        "{{ $value | humanizeDuration }}.",
         seconds={"wait": 30 * _MINUTE_S},
     ),
     Alert(
         "CapoDeletionBlocked",
         "warning",
-        'max by (kind) (capo_objects_longest_seconds{{state="deleting"}}) > {wait}',
+        'max by (namespace, kind) (capo_objects_longest_seconds{{state="deleting"}}) > {wait}',
         5 * _MINUTE_S,
-        "Deletion of {{ $labels.kind }} does not complete",
-        "An {{ $labels.kind }} has been deleted for {{ $value | humanizeDuration }} and still exists.",
+        "Deletion of {{ $labels.kind }} in namespace {{ $labels.namespace }} does not complete",
+        "An {{ $labels.kind }} in namespace {{ $labels.namespace }} has been deleted for "
+        "{{ $value | humanizeDuration }} and still exists.",
         seconds={"wait": _HOUR_S},
     ),
     Alert(
         "CapoCreatePending",
         "warning",
-        "max(capo_pending_creates_longest_seconds) > {wait}",
+        "max by (namespace) (capo_pending_creates_longest_seconds) > {wait}",
         5 * _MINUTE_S,
-        "It is not known whether a resource was created",
-        "A create was sent {{ $value | humanizeDuration }} ago, and whether it took effect could not be found out.",
+        "It is not known whether a resource of namespace {{ $labels.namespace }} was created",
+        "A create for namespace {{ $labels.namespace }} was sent {{ $value | humanizeDuration }} ago, and whether it "
+        "took effect could not be found out.",
         seconds={"wait": 15 * _MINUTE_S},
     ),
     Alert(
         "CapoQuotaHeld",
         "warning",
-        "sum by (resource) (capo_quota_waiting) > 0",
+        "sum by (namespace, resource) (capo_quota_waiting) > 0",
         10 * _MINUTE_S,
-        "Objects wait for the quota of {{ $labels.resource }}",
-        "{{ $value }} objects wait until the quota of their project has room.",
+        "Objects in namespace {{ $labels.namespace }} wait for the quota of {{ $labels.resource }}",
+        "{{ $value }} objects in namespace {{ $labels.namespace }} wait until the quota of their project has room.",
     ),
     Alert(
         "CapoQuotaNear",
         "warning",
-        "max by (host, region, project, resource) "
+        "max by (namespace, host, region, project, resource) "
         "(capo_openstack_quota_used / (capo_openstack_quota_limit >= 10)) > 0.9",
         15 * _MINUTE_S,
         "A quota of {{ $labels.resource }} is almost used up",
-        "Project {{ $labels.project }} in {{ $labels.host }} uses {{ $value | humanizePercentage }} of its quota of "
-        "{{ $labels.resource }}.",
+        "Project {{ $labels.project }} in {{ $labels.host }}, with objects of namespace {{ $labels.namespace }}, uses "
+        "{{ $value | humanizePercentage }} of its quota of {{ $labels.resource }}.",
     ),
     Alert(
         "CapoCredentialsExpire",
@@ -126,7 +134,7 @@ ALERTS: Final = (
     ),
     Alert(
         "CapoCredentialsExpireSoon",
-        "critical",
+        "warning",  # a tenant may use credentials of any life
         "capo_credentials_expiry_timestamp_seconds - time() < {left}",
         5 * _MINUTE_S,
         "Credentials {{ $labels.namespace }}/{{ $labels.name }} expire soon",

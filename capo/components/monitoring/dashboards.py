@@ -41,7 +41,9 @@ def _of_services() -> Panel:
 
 
 def _longest(title: str, state: str) -> Panel:
-    return graph(title, f'max by (kind) (capo_objects_longest_seconds{{state="{state}"}})', "{{kind}}", "s")
+    return graph(
+        title, f'max by (kind) (capo_objects_longest_seconds{{state="{state}"}}) or vector(0)', "{{kind}}", "s"
+    )
 
 
 def _states(title: str, kind: str) -> Panel:
@@ -56,7 +58,7 @@ PROVIDER: Final = Dashboard(
             "Health",
             (
                 stat("Leaders", _LEADERS),
-                stat("Clouds that fail", "max(capo_clouds_failing)"),
+                stat("Clouds that fail", "count(max by (host) (capo_clouds_failing)) or vector(0)"),
                 stat("Watches silent", "max(capo_watch_silent_seconds)", "s"),
                 stat("Pending creates", "sum(capo_pending_creates)"),
             ),
@@ -148,10 +150,11 @@ FLEET: Final = Dashboard(
                 _states("Clusters by state", "OpenStackCluster"),
                 _states("Machines by state", "OpenStackMachine"),
                 graph("Waits by reason", "sum by (reason) (capo_objects_waiting)", "{{reason}}"),
-                graph("Waits for a quota", "sum by (resource) (capo_quota_waiting)", "{{resource}}"),
+                graph("Waits for a quota", "sum by (resource) (capo_quota_waiting) or vector(0)", "{{resource}}"),
                 graph(
                     "Quotas that are used most",
-                    "topk(10, capo_openstack_quota_used / (capo_openstack_quota_limit > 0))",
+                    "topk(10, max by (host, project, resource) "
+                    "(capo_openstack_quota_used / (capo_openstack_quota_limit > 0)))",
                     "{{host}} {{project}} {{resource}}",
                     "percentunit",
                 ),

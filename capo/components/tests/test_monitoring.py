@@ -48,10 +48,36 @@ def test_the_runbook_of_an_alert_has_what_it_means_and_a_first_command(alert: al
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 def test_an_alert_uses_metrics_that_exist(alert: alerts.Alert) -> None:
-    used = set(re.findall(r"\b(?:capo|leader_election)_\w+", alert.expression))
+    assert used(alert)
+    assert used(alert) <= documented()
 
-    assert used
-    assert used <= documented()
+
+OF_THE_MANAGER = {"leader_election_master_status", "capo_watch_silent_seconds", "capo_watch_failures_total"}
+"""Metrics that no object and no cloud changes."""
+
+
+def used(alert: alerts.Alert) -> set[str]:
+    """Return the metrics of an alert."""
+    return set(re.findall(r"\b(?:capo|leader_election)_\w+", alert.expression))
+
+
+BY_TENANTS = [alert for alert in ALERTS if not used(alert) <= OF_THE_MANAGER]
+
+
+def test_critical_alerts_are_about_the_manager_alone() -> None:
+    assert {alert.name for alert in ALERTS if alert not in BY_TENANTS} == {"CapoNotLeading", "CapoWatchStale"}
+    assert {alert.severity for alert in BY_TENANTS} == {"warning"}
+
+
+@pytest.mark.parametrize("alert", BY_TENANTS, ids=lambda alert: alert.name)
+def test_an_alert_that_a_tenant_can_cause_names_the_namespace_and_is_a_warning(alert: alerts.Alert) -> None:
+    labels = dict(re.findall(r"^\| `(\w+)` \| \w+ \| (.*?) \|", METRICS, re.MULTILINE))
+    groups = re.findall(r"\b(?:max|min|sum|count|avg)\b(?: by \(([^)]*)\))?", alert.expression)
+
+    assert alert.severity == "warning"
+    assert [name for name in used(alert) if "`namespace`" not in labels[name]] == []
+    assert [group for group in groups if "namespace" not in group.split(", ")] == []
+    assert "{{ $labels.namespace }}" in alert.summary + alert.description
 
 
 def series() -> set[str]:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import pytest
 
 from capo import components
+from capo.components.release import CHECKOUT
 from capo.engine import lease
 from capo.kube import kinds
 
@@ -116,6 +118,33 @@ def test_no_rule_has_a_wildcard() -> None:
     rules = [rule for found in components.rbac() for rule in found.get("rules", [])]
 
     assert not [rule for rule in rules if any("*" in values for values in rule.values())]
+
+
+PAGES: Final = tuple(
+    path
+    for folder in ("README.md", "docs", "charts", "templates", "capo/local", "e2e")
+    for path in (CHECKOUT / folder, *(CHECKOUT / folder).rglob("*"))
+    if path.suffix in (".md", ".yaml", ".tpl", ".json", ".txt")
+)
+WILDCARD: Final = re.compile(
+    r"""\b(?:apiGroups|resources|verbs|nonResourceURLs)["']?\s*:\s*(?:\[[^\]]*["']\*["']|\n(?:\s*-[^\n]*\n)*?\s*-\s*["']?\*)"""
+)
+
+
+@pytest.mark.lint
+def test_no_role_that_is_installed_or_documented_has_a_wildcard() -> None:
+    with_rules = [path for path in PAGES if "apiGroups" in path.read_text(encoding="utf-8")]
+
+    assert {"cli.md", "monitor.md", "adopt.md", "provider.yaml"} <= {path.name for path in with_rules}
+    assert not [str(path) for path in with_rules if WILDCARD.search(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['resources: ["*"]', "verbs: [get, '*']", '{"resources":["*"],"verbs":["list"]}', "apiGroups:\n  - a\n  - '*'\n"],
+)
+def test_a_wildcard_is_found_however_a_role_is_written(text: str) -> None:
+    assert WILDCARD.search(text)
 
 
 def test_cluster_wide_objects_are_named_so_that_clusterctl_deletes_them() -> None:

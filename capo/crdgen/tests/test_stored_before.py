@@ -31,6 +31,12 @@ SPECS: dict[str, dict[str, Any]] = {
     "OpenStackCluster": CLUSTER | {"identityRef": IDENTITY, "tags": [LONG], "network": {"filter": {"name": LONG}}},
     "OpenStackMachine": MACHINE | {"identityRef": IDENTITY, "sshKeyName": LONG, "flavor": {"id": LONG}},
     "OpenStackServer": SERVER | {"identityRef": IDENTITY, "flavor": LONG, "userDataRef": {"name": LONG}},
+    "OpenStackMachineTemplate": {
+        "template": {
+            "metadata": {"labels": {"team": LONG}, "annotations": {"note": "x" * 300_000}},
+            "spec": MACHINE | {"identityRef": IDENTITY},
+        }
+    },
     "OpenStackFloatingIPPool": POOL | {"identityRef": IDENTITY, "preAllocatedFloatingIPs": [LONG]},
 }
 

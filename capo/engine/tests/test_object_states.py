@@ -51,7 +51,7 @@ class Fleet:
         return value("capo_objects", kind=kind.kind, state=state)
 
     def longest_s(self, state: str) -> float:
-        return value("capo_objects_longest_seconds", kind="OpenStackMachine", state=state)
+        return longest_s(state)
 
     def provisioned_s(self) -> float:
         return value("capo_provisioning_seconds_sum", kind="OpenStackMachine") - self._provisioned[OPENSTACK_MACHINE]
@@ -59,6 +59,10 @@ class Fleet:
 
 def value(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+def longest_s(state: str, namespace: str = "default") -> float:
+    return value("capo_objects_longest_seconds", namespace=namespace, kind="OpenStackMachine", state=state)
 
 
 def waiting(reason: str) -> float:
@@ -155,6 +159,20 @@ def test_the_longest_wait_is_that_of_the_first_object_that_still_waits() -> None
     assert fleet.longest_s("deleting") == 0
 
 
+def test_an_object_of_one_namespace_hides_none_of_another_that_waits_less_long() -> None:
+    fleet = Fleet()
+    pending = {"resources": {"pending": [{"kind": "server", "role": "server", "since": "1970-01-01T00:15:00Z"}]}}
+
+    fleet.show(name="for-ever", namespace="tenant")
+    fleet.show(
+        name="new", namespace="team", conditions=[condition("False", since="1970-01-01T00:15:00Z")], status=pending
+    )
+
+    assert (longest_s("not_ready", "tenant"), longest_s("not_ready", "team")) == (400, 100)
+    assert value("capo_pending_creates_longest_seconds", namespace="team") == 100
+    assert REGISTRY.get_sample_value("capo_pending_creates_longest_seconds", {"namespace": "tenant"}) is None
+
+
 def test_a_pending_create_is_counted_until_its_resource_is_known() -> None:
     fleet = Fleet()
     before = value("capo_pending_creates")
@@ -162,11 +180,11 @@ def test_a_pending_create_is_counted_until_its_resource_is_known() -> None:
 
     fleet.show(version=1, status={"resources": {"pending": pending}})
     assert value("capo_pending_creates") == before + 1
-    assert value("capo_pending_creates_longest_seconds") == 100
+    assert value("capo_pending_creates_longest_seconds", namespace="default") == 100
 
     fleet.show(version=2, status={"resources": {"pending": []}})
     assert value("capo_pending_creates") == before
-    assert value("capo_pending_creates_longest_seconds") == 0
+    assert value("capo_pending_creates_longest_seconds", namespace="default") == 0
 
 
 def test_the_time_until_a_machine_is_provisioned_is_recorded_once() -> None:

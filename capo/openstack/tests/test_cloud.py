@@ -297,25 +297,6 @@ def test_a_lost_lease_stops_writes_and_lets_reads_pass(cloud: Cloud) -> None:
     assert cloud.get("network", "/networks")["networks"] is not None
 
 
-def test_a_cloud_whose_lists_fail_repeatedly_is_counted_until_one_succeeds(
-    clouds: Clouds, cloud: Cloud, order: Callable[..., None], simulator: Simulator
-) -> None:
-    def failing() -> float:
-        return REGISTRY.get_sample_value("capo_clouds_failing") or 0.0
-
-    assert clouds.peek(cloud.credentials) is cloud
-    order({"service": "network"}, {"status": 503})
-    cloud.poller.demand("port", "key")
-    cloud.poller.run("port")
-    assert failing() == 0
-    cloud.poller.run("port")
-    assert failing() == 1
-
-    simulator.call(simulator.cloud.faults.clear)
-    cloud.poller.run("port")
-    assert failing() == 0
-
-
 def test_requests_are_counted_by_resource_and_verb(cloud: Cloud, order: Callable[..., None]) -> None:
     before = counted("requests", "network_create"), counted("request_errors", "network_get")
 

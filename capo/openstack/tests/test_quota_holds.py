@@ -328,11 +328,11 @@ def test_an_object_that_comes_no_longer_is_not_counted() -> None:
     project = Project(0)
     project.create("a")
     project.create("b")
-    assert project.holds.waiting("cores") == 1
+    assert project.holds.waiting()["", "cores"] == 1
 
     project.clock.now_s += quota_state.FORGOTTEN_S
 
-    assert project.holds.waiting("cores") == 0
+    assert project.holds.waiting()["", "cores"] == 0
     project.create("c", 0)
     assert len(project.holds) == 0
 
@@ -350,8 +350,7 @@ def test_the_metric_counts_all_clouds() -> None:
 
 def exported(resource: str) -> float:
     (metric,) = WAITING.collect()
-    (value,) = (sample.value for sample in metric.samples if sample.labels["resource"] == resource)
-    return float(value)
+    return sum(sample.value for sample in metric.samples if sample.labels["resource"] == resource)
 
 
 def test_while_one_reads_others_do_not_wait_in_their_thread_and_are_woken() -> None:

@@ -38,7 +38,10 @@ class Project:
         self.refusal: Exception | None = None
         self.fails: set[str] = set()
         self.fault: Exception | None = None
-        self.poller = SimpleNamespace(is_failing=lambda: False)
+        self.namespaces = {"team"}
+        owners = SimpleNamespace(namespaces=lambda: self.namespaces)
+        self.poller = SimpleNamespace(is_failing=lambda: False, owners=owners)
+        self.joined = SimpleNamespace(poller=self.poller)
         self._reads = reads
 
     def offers(self, service: str) -> bool:
@@ -114,6 +117,29 @@ def test_the_use_of_each_quota_with_a_limit_is_shown(fleet: Fleet) -> None:
     fleet.pass_s(INTERVAL_S)
 
     assert shown("p") == {"cores": (18, 20), "port": (8, 50), "volumes": (1, 10)}
+
+
+def test_a_project_is_shown_for_each_namespace_whose_objects_use_it(fleet: Fleet) -> None:
+    fleet.add("p").namespaces = {"team-a"}
+    fleet.add("p").namespaces = {"team-b"}
+
+    fleet.pass_s(INTERVAL_S)
+
+    (metric,) = quota_usage.USED.collect()
+    cores = {each.labels["namespace"]: each.value for each in metric.samples if each.labels["resource"] == "cores"}
+    assert cores == {"team-a": 18, "team-b": 18}
+
+
+def test_a_number_that_no_service_has_leaves_the_quota_out_and_the_other_metrics_in(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absurd = {"maxTotalCores": 10**400, "totalCoresUsed": 1, "maxTotalRAMSize": 10, "totalRAMUsed": -(10**400)}
+    monkeypatch.setitem(SHOWN, "compute", {"limits": {"absolute": absurd}})
+    fleet.add("p")
+
+    fleet.pass_s(INTERVAL_S)
+
+    assert shown("p").keys() == {"port", "volumes"}
 
 
 def test_a_project_of_several_credentials_is_read_once_in_an_interval(fleet: Fleet) -> None:

@@ -1,10 +1,10 @@
-"""Users of a real API server who have exactly the rights that the page about the commands lists."""
+"""Users of an API server who have exactly the rights that the page about the commands lists."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,12 @@ from capo.simulator.simulator import Simulator
 from environments import objects
 
 PAGE: Final = Path(capo.__file__).parents[1] / "docs" / "reference" / "cli.md"
+ANY_NAMED: Final = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "Exists"}]}
+"""Selects each namespace, by its labels."""
 _GROUP: Final = "rbac.authorization.k8s.io"
+_PATH: Final = re.compile(
+    r"/(?:api|apis/(?P<group>[^/]+))/v[^/]+/(?:namespaces/(?P<namespace>[^/]+)/)?(?P<resource>[a-z]+)(?:/(?P<name>[^/]+))?"
+)
 _BLOCK: Final = re.compile(r"(?:^    .*\n|^\n)+", re.MULTILINE)
 
 
@@ -37,6 +42,34 @@ def documented(command: str) -> Json:
 def granted(role: Json) -> set[tuple[str, str]]:
     """Return the verbs and resources of a role."""
     return {(verb, name) for rule in role["rules"] for verb in rule["verbs"] for name in rule["resources"]}
+
+
+def refuser(rules: list[Json], namespace: str | None) -> Callable[[str, str], str]:
+    """Return what refuses requests that a role does not permit.
+
+    Args:
+        namespace: of the RoleBinding; None: a ClusterRoleBinding.
+    """
+
+    def why(method: str, path: str) -> str:
+        found = _PATH.fullmatch(path)
+        if found is None:
+            return ""  # discovery
+        group, resource = found["group"] or "", found["resource"]
+        # The API server takes one Namespace for an object in itself.
+        place = found["name"] if (group, resource) == ("", "namespaces") else found["namespace"]
+        verb = {"GET": "get" if found["name"] else "list"}.get(method, method)
+        is_named = any(
+            group in rule["apiGroups"]
+            and resource in rule["resources"]
+            and verb in rule["verbs"]
+            and found["name"] in rule.get("resourceNames", [found["name"]])
+            for rule in rules
+        )
+        is_allowed = is_named and namespace in (None, place)
+        return "" if is_allowed else f'{resource} is forbidden: User "jane" cannot {verb} resource'
+
+    return why
 
 
 def user(rig: Rig, role: Json, place: str, *, namespace: str | None = None) -> str:
@@ -85,7 +118,7 @@ def two_clusters(rig: Rig, simulator: Simulator, identity: str, places: tuple[st
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
         "kind": "OpenStackClusterIdentity",
         "metadata": {"name": identity},
-        "spec": {"secretRef": {"name": "cloud", "namespace": places[0]}},
+        "spec": {"secretRef": {"name": "cloud", "namespace": places[0]}, "namespaceSelector": ANY_NAMED},
     }
     ref = {"type": "ClusterIdentity", "name": identity, "cloudName": "sim"}
     rig.apply(

@@ -68,8 +68,10 @@ def test_orphans_are_found_reviewed_and_deleted_with_the_documented_rights(
 
     status = environment.capo("orphans", "--kubeconfig", kubeconfig, "--plan-file", str(plan), "-o", "json")
 
-    found: Json = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    found: Json = json.loads(printed.out)
     assert status in STATUSES
+    assert "may not" not in printed.err
     assert [each["id"] for each in found["orphans"]] == [network_id]
     assert asked == rights.granted(role)
 

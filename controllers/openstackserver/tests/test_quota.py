@@ -49,7 +49,7 @@ def calls(stage: InMemoryEnvironment) -> list[Json]:
 
 def waiting(stage: InMemoryEnvironment, resource: str) -> int:
     """Return how many objects wait for a resource, as the metric counts them."""
-    return sum(cloud.quota_holds.waiting(resource) for cloud in stage.clouds._clouds.values())
+    return sum(cloud.quota_holds.waiting()["default", resource] for cloud in stage.clouds._clouds.values())
 
 
 def test_a_hundred_servers_with_cores_for_forty(stage: InMemoryEnvironment) -> None:
