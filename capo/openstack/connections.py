@@ -38,7 +38,7 @@ ERROR_BYTES: Final = 2**18
 SMALL_BYTES: Final = MIB
 """Answers up to this size need no share of the memory for large ones."""
 VALUE_BYTES: Final = 16
-"""What each value takes of the size of an answer at least: parsed, an empty list of 3 bytes takes 70."""
+"""What each value of a large answer takes of its size at least: an empty list has 3 bytes and takes 70."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -337,7 +337,7 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
             if size > self._limits.max_bytes:
                 mib = self._limits.max_bytes / MIB
                 raise ResponseTooLargeError(f"an answer of more than {mib:g} MiB (--openstack-max-response-size)")
-        content = b"".join(parts)
+            content = b"".join(parts)
         most = self._limits.max_bytes // VALUE_BYTES
         if values_in(content) > most:
             raise ResponseTooLargeError(f"an answer of more than {most} values (--openstack-max-response-size)")

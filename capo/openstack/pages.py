@@ -21,7 +21,7 @@ LARGEST_ANSWERS: Final = 4
 ITEM_BYTES: Final = 1024
 """What each resource of a list takes of its size, besides its JSON: about what one without content takes in memory."""
 CACHED_VALUE_BYTES: Final = 64
-"""What each value takes of the size of a list at least, an object twice that: cached, small ones take 150."""
+"""What each value takes of the size of a list at least, an object twice that: small ones take up to 150 bytes."""
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,9 @@ SMALL_PARTS: dict[str, tuple[str, Callable[[int], Json]]] = {
 }
 
 
+LARGEST_INDEX = {"port": port.BY_GROUP, "pool": load_balancer.BY_MEMBER}
+
+
 def largest(create: Callable[[int], Json], max_bytes: int) -> requests.Response:
     """Return a list of such resources that takes nearly all that a list may take."""
 
@@ -151,9 +154,7 @@ def test_the_largest_list_of_small_parts_takes_a_small_multiple_of_its_limit(
     tracemalloc.start()
     try:
         cache.take_all(read(response, max_bytes, cache.kind.keep), 1.0)
-        for index in (resource_cache.BY_NAME, port.BY_GROUP, load_balancer.BY_MEMBER):
-            if kind in ("port", "pool") and (index is port.BY_GROUP) == (kind == "port"):
-                cache.find(index, "x")
+        cache.find(LARGEST_INDEX.get(kind, resource_cache.BY_NAME), "x")
         gc.collect()
         taken, most = tracemalloc.get_traced_memory()
     finally:
