@@ -257,13 +257,10 @@ def _endpoint(text: str) -> Any:
 
 def _written(console: Console, plan: Plan, path: Path) -> int:
     """Write the file and print its summary; an existing file is kept."""
-    from capo.operations.errors import ExitStatus, OperatorError
+    from capo.operations import files
+    from capo.operations.errors import ExitStatus
 
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(plan.to_yaml())
-    except OSError as error:
-        raise OperatorError(f"the plan cannot be written: {error}") from error
+    files.write_new(path, plan.to_yaml())
     rows = [(each["kind"], each["metadata"]["name"]) for each in plan.objects]
     console.table(("KIND", "NAME"), rows)
     _list(console, "FINDINGS", plan.findings, style="warning")
