@@ -163,10 +163,7 @@ def _faults_of_object(obj: Json) -> Iterator[str]:
     if not isinstance(metadata, dict) or not _is_name(metadata.get("name")) or not _is_name(metadata.get("namespace")):
         yield "the object has no valid name and namespace"
         return
-    for field in ("labels", "annotations"):
-        value = metadata.get(field) or {}
-        if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-            yield f"metadata.{field} are not texts"
+    yield from field_check.shape_faults(obj)
     if not isinstance(obj.get("spec"), dict):
         yield "the object has no spec"
     yield from field_check.faults(obj)

@@ -57,6 +57,8 @@ def _objects(document: Any, path: str) -> Iterator[Json]:
         document.get("apiVersion"), document.get("kind"), metadata.get("name")
     ):
         raise OperatorError(f"{path}: a document is no Kubernetes object with apiVersion, kind and metadata.name")
+    if found := list(field_check.shape_faults(document)):
+        raise OperatorError(f"{path}: the API server would refuse {_named(document)}: {', '.join(found)}")
     yield document
 
 

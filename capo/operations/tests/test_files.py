@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 import yaml
 
+from capo.json_types import Json
 from capo.kube.tests.fake_apiserver import BUILT_IN, KINDS, FakeApiServer
 from capo.operations import files
 from capo.operations.errors import OperatorError
@@ -172,6 +173,24 @@ def test_one_name_may_stand_for_something_else_in_the_next_document(tmp_path: Pa
         files.document(tmp_path / "given.yaml")
     with pytest.raises(OperatorError, match="an alias is a part of what it stands for"):
         files.documents(str(written(tmp_path, "a: &a [x]\n---\na: &a [*a]\n")))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"metadata": {"name": "a", "namespace": ["b"]}}, "metadata.namespace: must be of type string"),
+        ({"metadata": {"name": "a", "annotations": {"b": 5}}}, "metadata.annotations: must have texts"),
+        ({"metadata": {"name": "a", "labels": [5]}}, "metadata.labels: must have texts"),
+        ({"metadata": {"name": "a", "ownerReferences": 5}}, "metadata.ownerReferences: must be of type array"),
+        ({"spec": [1]}, "spec: must be of type object"),
+        ({"data": "x"}, "data: must be of type object"),
+    ],
+)
+def test_a_manifest_of_other_types_is_refused(tmp_path: Path, change: Json, text: str) -> None:
+    obj = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "a"}, **change}
+
+    with pytest.raises(OperatorError, match=f"the API server would refuse Cluster a: {text}"):
+        manifest.read(str(written(tmp_path, yaml.safe_dump(obj))))
 
 
 @pytest.mark.parametrize("metadata", ["{name: [a]}", "{name: {}}", "[name]", "5"])
