@@ -32,6 +32,9 @@ DENIED_NETWORKS: Final = (
     "ff00::/8",
 )
 """Link-local addresses, the metadata services that public clouds have elsewhere, and addresses that no host has."""
+LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1/128")
+OPERATORS_DENIED_NETWORKS: Final = (*DENIED_NETWORKS, *LOOPBACK_NETWORKS)
+"""What operators' commands deny, too: in a Pod, loopback has the manager alone; on their machine, it has their own."""
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 

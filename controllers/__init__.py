@@ -66,18 +66,11 @@ def _clouds(deps: Dependencies, wake: Callable[[Key], None]) -> Clouds:
     from capo.openstack.connections import Limits
 
     settings = deps.settings
-    limits = Limits(
-        connect_s=settings.openstack_connect_timeout_s,
-        read_s=settings.openstack_read_timeout_s,
-        total_s=settings.openstack_request_timeout_s,
-        max_bytes=settings.openstack_max_response_bytes,
-        denied=settings.openstack_denied_networks,
-    )
     return Clouds(
         deps.clock,
         cast("Callable[[Hashable], None]", wake),
         deps.kube.fence or (lambda: None),
-        limits,
+        Limits.of(settings),
         max_idle=settings.scope_cache_max_size,
         ca_certs=settings.ca_certs,
         uses_proxies=settings.openstack_uses_proxies,

@@ -132,3 +132,31 @@ def floating_ip_of(uid: str) -> str:
     if not re.fullmatch("[0-9a-f]{32}", digits):
         digits = hashlib.sha256(uid.encode()).hexdigest()[:32]
     return f"ip-{digits}"
+
+
+# -- as stamps and files have them ------------------------------------------------------------------------------------
+
+_INDEX: Final = "(0|[1-9][0-9]?[0-9]?)"
+"""No server has a thousand ports or volumes."""
+_API_PORT: Final = "[1-9][0-9]{0,4}"
+_OF_CLUSTER: Final = re.compile(
+    f"network {NETWORK}|subnet ({SUBNET}|{ADDITIONAL_SUBNET})|router {ROUTER}"
+    f"|port ({ROUTER_INTERFACE}|{ADDITIONAL_ROUTER_INTERFACE})"
+    f"|security_group group-({CONTROL_PLANE}|{WORKER}|{BASTION})"
+    f"|server_group {_SERVERS}(soft|hard)-[0-9a-f]{{20}}"
+    f"|floating_ip ({API_FLOATING_IP}|{BASTION_FLOATING_IP})|load_balancer {LOAD_BALANCER}"
+    f"|listener listener-{_API_PORT}|pool {_POOL}{_API_PORT}|health_monitor monitor-{_API_PORT}"
+)
+_OF_SERVER: Final = re.compile(
+    f"server {SERVER}|port port-{_INDEX}|trunk trunk-{_INDEX}|volume {_VOLUME}(root|{_INDEX})"
+)
+
+
+def is_of_cluster(kind: str, role: str) -> bool:
+    """Return whether a resource of a kind can have a role in an OpenStackCluster."""
+    return _OF_CLUSTER.fullmatch(f"{kind} {role}") is not None
+
+
+def is_of_server(kind: str, role: str) -> bool:
+    """Return whether a resource of a kind can have a role in an OpenStackServer."""
+    return _OF_SERVER.fullmatch(f"{kind} {role}") is not None

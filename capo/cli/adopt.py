@@ -95,9 +95,7 @@ def _add_cloud(parser: argparse.ArgumentParser) -> None:
         "--identity", metavar="NAME", help="Secret that identityRef is to name (default: NAME-cloud-config)"
     )
     parser.add_argument("--identity-cloud", metavar="NAME", help="entry in that Secret (default: that of --cloud)")
-    parser.add_argument(
-        "--ca-certs", default="", metavar="FILE", help="certificates to trust for clouds without a bundle of their own"
-    )
+    common.add_requests(parser)
     _add_file(parser)
 
 
@@ -171,7 +169,7 @@ def write_cluster(arguments: argparse.Namespace) -> int:
     from capo.operations.adoption import lost_cluster
 
     console = common.console_of(argparse.Namespace())
-    cloud = access.CloudAccess(ca_certs=arguments.ca_certs).open(
+    cloud = access.CloudAccess(common.settings_of(arguments)).open(
         access.credentials_in(access.clouds_file(arguments.clouds), arguments.cloud)
     )
     with console.progress("reading the project"):
@@ -203,7 +201,7 @@ def write_network(arguments: argparse.Namespace) -> int:
     from capo.operations.adoption import handmade_network, survey
 
     console = common.console_of(argparse.Namespace())
-    cloud = access.CloudAccess(ca_certs=arguments.ca_certs).open(
+    cloud = access.CloudAccess(common.settings_of(arguments)).open(
         access.credentials_in(access.clouds_file(arguments.clouds), arguments.cloud)
     )
     wanted = handmade_network.Wanted(
@@ -259,13 +257,10 @@ def _endpoint(text: str) -> Any:
 
 def _written(console: Console, plan: Plan, path: Path) -> int:
     """Write the file and print its summary; an existing file is kept."""
-    from capo.operations.errors import ExitStatus, OperatorError
+    from capo.operations import files
+    from capo.operations.errors import ExitStatus
 
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(plan.to_yaml())
-    except OSError as error:
-        raise OperatorError(f"the plan cannot be written: {error}") from error
+    files.write_new(path, plan.to_yaml())
     rows = [(each["kind"], each["metadata"]["name"]) for each in plan.objects]
     console.table(("KIND", "NAME"), rows)
     _list(console, "FINDINGS", plan.findings, style="warning")
@@ -292,7 +287,7 @@ def apply(arguments: argparse.Namespace) -> int:
     console = common.console_of(argparse.Namespace())
     wanted = plan.read(arguments.plan)
     mode = access.Mode.WRITE if any(each.is_to_stamp for each in wanted.resources) else access.Mode.READ
-    clouds = access.CloudAccess.of(mode, ca_certs=arguments.ca_certs)
+    clouds = access.CloudAccess.of(mode, common.settings_of(arguments))
     target = access.connect(arguments.kubeconfig, arguments.context, mode=access.Mode.WRITE, clouds=clouds)
     others = [access.connect(each, clouds=clouds) for each in arguments.other]
     done: list[str] = []

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from capo import flag_values
 from capo.cli import completers
 
 if TYPE_CHECKING:
     from capo.openstack.cloud import Cloud
     from capo.operations.access import CloudAccess, Management
     from capo.operations.console import Console
+    from capo.settings import Settings
 
 OUTPUTS: Final = ("json", "wide", "yaml")
+_SETTINGS: Final = ("ca_certs", "openstack_denied_networks", "openstack_max_response_bytes")
 
 
 def add_command(
@@ -70,9 +74,48 @@ def add_management(parser: argparse.ArgumentParser, *, is_repeatable: bool = Fal
         "--context", metavar="NAME", help="context of the kubeconfig (default: its current one)"
     )
     completers.attach(context, completers.contexts)
+    add_requests(parser)
+
+
+def add_requests(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of requests to clouds, which are flags of the manager."""
     parser.add_argument(
         "--ca-certs", default="", metavar="FILE", help="certificates to trust for clouds without a bundle of their own"
     )
+    parser.add_argument(
+        "--openstack-denied-networks",
+        type=_value_of(flag_values.networks),
+        metavar="CIDRS",
+        help="networks that no end point of a cloud may be in, empty: none "
+        "(default: link-local addresses, metadata services and loopback)",
+    )
+    parser.add_argument(
+        "--openstack-max-response-size",
+        type=_value_of(flag_values.response_size),
+        dest="openstack_max_response_bytes",
+        metavar="SIZE",
+        help="maximum size of an answer of a cloud (default: 32Mi)",
+    )
+
+
+def _value_of(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return the type of an argument whose value a flag of the manager has, too."""
+
+    def value(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {error}") from None
+
+    return value
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Return the settings of requests to clouds that the arguments choose."""
+    from capo.operations import access
+
+    given = {name: getattr(arguments, name) for name in _SETTINGS}
+    return replace(access.SETTINGS, **{name: value for name, value in given.items() if value is not None})
 
 
 def add_namespace(parser: argparse.ArgumentParser, *, has_all: bool = True) -> None:
@@ -137,7 +180,7 @@ def management_of(arguments: argparse.Namespace) -> Management:
     """
     from capo.operations import access
 
-    clouds = access.CloudAccess(ca_certs=arguments.ca_certs)
+    clouds = access.CloudAccess(settings_of(arguments))
     return access.connect(arguments.kubeconfig, arguments.context, clouds=clouds)
 
 

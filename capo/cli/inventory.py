@@ -70,7 +70,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     from capo.operations import access
     from capo.operations.inventory.gather import Request
 
-    clouds = access.CloudAccess(ca_certs=arguments.ca_certs)
+    clouds = access.CloudAccess(common.settings_of(arguments))
     named = common.named_clouds(arguments, clouds)
     # With a named cloud a management cluster is read only if it was named, too: it may be lost.
     is_needed = not named or arguments.kubeconfig or arguments.context

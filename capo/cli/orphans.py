@@ -61,7 +61,7 @@ def _find(arguments: argparse.Namespace, console: Console) -> int:
     from capo.operations.inventory import gather
     from capo.operations.orphans import evidence, findings, plan, report
 
-    clouds = access.CloudAccess(ca_certs=arguments.ca_certs)
+    clouds = access.CloudAccess(common.settings_of(arguments))
     failures: list[str] = []
     with console.progress("reading objects") as note:
         managements = _managements(arguments, clouds)
@@ -99,7 +99,7 @@ def _delete(arguments: argparse.Namespace, console: Console) -> int:
     from capo.operations.orphans.deletion import Outcome, Prover, Run
 
     reviewed = plan.read(arguments.delete, now=datetime.datetime.now(datetime.UTC))
-    clouds = access.CloudAccess.of(Mode.READ if arguments.dry_run else Mode.WRITE, ca_certs=arguments.ca_certs)
+    clouds = access.CloudAccess.of(Mode.READ if arguments.dry_run else Mode.WRITE, common.settings_of(arguments))
     managements, clock = _managements(arguments, clouds), SystemClock()
     reviewed.expect(managements)
     results: list[Report] = []

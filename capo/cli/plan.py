@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     console, management = common.console_of(arguments), common.management_of(arguments)
     namespace = common.namespace_of(arguments, management)
-    planner = Planner(management, str(namespace), ca_certs=arguments.ca_certs)
+    planner = Planner(management, str(namespace))
     with console.progress("reading the management cluster and the cloud"):
         found = planner.of_files(arguments.filename) if arguments.filename else planner.of_cluster(arguments.cluster)
     return report.show(console, found)

@@ -22,6 +22,16 @@ from capo.kube.credentials import Credential, Credentials, bearer, from_file, fr
 from capo.kube.errors import KubeError
 from capo.kube.tls import Pem, Tls
 
+_UNREADABLE: Final = (
+    OSError,
+    ValueError,
+    yaml.YAMLError,
+    ConfigException,
+    AttributeError,
+    TypeError,
+    KeyError,
+    RecursionError,
+)
 _IMPERSONATION: Final = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
@@ -59,7 +69,7 @@ def _merged(paths: Iterable[Path]) -> tuple[ConfigNode, str | None]:
                 continue
             merger.load_config(str(path))
             current = current or text.get("current-context")
-        except (OSError, ValueError, yaml.YAMLError, ConfigException, AttributeError, TypeError, KeyError) as error:
+        except _UNREADABLE as error:
             detail = str(error) if isinstance(error, OSError) else "it is not a kubeconfig"
             raise KubeError(f"kubeconfig {path} cannot be read: {detail}") from None
     if merger.config is None:

@@ -13,6 +13,7 @@ from api.v1beta2 import OpenStackCluster
 from capo.errors import InvalidSpecError
 from capo.openstack import octavia_providers
 from capo.openstack.identity import Credentials
+from capo.printable import is_printable
 
 _GLOBAL: Final = {
     "auth_url": "auth-url",
@@ -96,5 +97,7 @@ def _section(name: str, values: Mapping[str, str]) -> str:
 def _quoted(key: str, value: str) -> str:
     if any(character in value for character in "\n\r\0"):
         raise InvalidSpecError(f"the value of {key} has a line break, which cloud.conf cannot contain")
+    if not all(is_printable(character) or character == "\t" for character in value):
+        raise InvalidSpecError(f"the value of {key} has a character that a reader does not see, or that hides others")
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

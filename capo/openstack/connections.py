@@ -30,6 +30,9 @@ import urllib3.connectionpool
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.util.connection import create_connection
 
+from capo import flag_values
+from capo.settings import LOOPBACK_NETWORKS, Settings
+
 POOL_SIZE: Final = 64
 MIB: Final = 2**20
 CHUNK: Final = 2**16
@@ -79,6 +82,17 @@ class Limits:
     max_bytes: int = 32 * MIB
     denied: tuple[Network, ...] = ()
 
+    @classmethod
+    def of(cls, settings: Settings) -> Limits:
+        """Return the limits of a manager, or of an operators' command, with these settings."""
+        return cls(
+            connect_s=settings.openstack_connect_timeout_s,
+            read_s=settings.openstack_read_timeout_s,
+            total_s=settings.openstack_request_timeout_s,
+            max_bytes=settings.openstack_max_response_bytes,
+            denied=settings.openstack_denied_networks,
+        )
+
     def for_method(self, method: str) -> tuple[float, float]:
         """Return the connect timeout and the timeout between two packets, in seconds."""
         return (self.connect_s, self.read_s if method in ("GET", "HEAD") else self.write_s)
@@ -100,7 +114,7 @@ def is_address_in(host: str, networks: Sequence[Network]) -> bool:
         return False
 
 
-LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
+LOOPBACK: Final = flag_values.networks(",".join(LOOPBACK_NETWORKS))
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import yaml
 
+from capo import flag_values
 from capo.clock import SystemClock
 from capo.errors import IdentityError
 from capo.json_types import Json, Object
@@ -30,9 +31,12 @@ from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
 from capo.openstack.transport import HttpSession, HttpSessions, ReadOnlySession
 from capo.operations.errors import NotServedError, OperatorError, of_request
+from capo.settings import OPERATORS_DENIED_NETWORKS, Settings
 from controllers.credential_secrets import Secrets, Unreadable
 
 SYSTEM: Final = "kube-system"
+SETTINGS: Final = Settings(openstack_denied_networks=flag_values.networks(",".join(OPERATORS_DENIED_NETWORKS)))
+"""The settings of requests to clouds, unless arguments say otherwise."""
 _CLOUDS_FILES: Final = ("clouds.yaml", "clouds.yml")
 
 
@@ -47,19 +51,25 @@ class CloudAccess:
     """Opens clouds; one for each set of credentials.
 
     Args:
-        ca_certs: PEM file for clouds without a bundle of their own; empty means the system's certificates.
+        settings: of requests; None: :data:`SETTINGS`.
         session_kind: class of the HTTP sessions; the default sends nothing but reads and requests for tokens.
     """
 
-    def __init__(self, *, ca_certs: str = "", session_kind: type[HttpSession] = ReadOnlySession) -> None:
+    def __init__(self, settings: Settings | None = None, *, session_kind: type[HttpSession] = ReadOnlySession) -> None:
         self.clock = SystemClock()
-        self._http = HttpSessions(Limits(), ca_certs, uses_proxies=True, kind=session_kind)
+        self.settings = settings or SETTINGS
+        self._http = HttpSessions(
+            Limits.of(self.settings),
+            self.settings.ca_certs,
+            uses_proxies=self.settings.openstack_uses_proxies,
+            kind=session_kind,
+        )
         self._clouds: dict[str, Cloud] = {}
 
     @classmethod
-    def of(cls, mode: Mode, *, ca_certs: str = "") -> CloudAccess:
+    def of(cls, mode: Mode, settings: Settings | None = None) -> CloudAccess:
         """Return the access of a mode."""
-        return cls(ca_certs=ca_certs, session_kind=HttpSession if mode is Mode.WRITE else ReadOnlySession)
+        return cls(settings, session_kind=HttpSession if mode is Mode.WRITE else ReadOnlySession)
 
     def open(self, credentials: Credentials) -> Cloud:
         """Return the cloud of these credentials; sends no request."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final, Protocol
 
 from capo.operations.errors import ExitStatus, OperatorError
+from capo.printable import printable
 
 DATA_FORMATS: Final = ("json", "yaml")
 STYLES: Final = {"good": "green", "bad": "red", "warning": "yellow", "dim": "dim", "": ""}
@@ -58,11 +59,6 @@ class Backend(Protocol):
         """Show a text during a block, which may change it; elsewhere than on a terminal show nothing."""
 
 
-def printable(text: object) -> str:
-    """Return a text without what a terminal would obey: each control or format character as a question mark."""
-    return "".join(each if each.isprintable() else "?" for each in str(text))
-
-
 class Console:
     """The output of one command.
 
@@ -88,9 +84,9 @@ class Console:
     def data(self, value: Any) -> None:
         """Print a value as JSON or YAML, as ``-o`` says; JSON without it."""
         if self.output == "yaml":
-            import yaml
+            from capo.operations import files
 
-            self._out.write(yaml.safe_dump(value, sort_keys=False, width=120, allow_unicode=True))
+            self._out.write(files.to_yaml(value))
             return
         self._out.write(json.dumps(value, indent=2) + "\n")
         self._out.flush()

@@ -80,3 +80,40 @@ def test_volumes_are_recognised_by_their_role() -> None:
     assert roles.is_volume(roles.volume(None))
     assert roles.is_volume(roles.volume(3))
     assert not roles.is_volume(roles.port(3))
+
+
+OF_CLUSTER: Final = (
+    ("network", roles.NETWORK),
+    ("subnet", roles.SUBNET),
+    ("subnet", roles.ADDITIONAL_SUBNET),
+    ("router", roles.ROUTER),
+    ("port", roles.ROUTER_INTERFACE),
+    ("port", roles.ADDITIONAL_ROUTER_INTERFACE),
+    ("security_group", roles.group(roles.WORKER)),
+    ("server_group", roles.servers("soft", "template")),
+    ("floating_ip", roles.API_FLOATING_IP),
+    ("floating_ip", roles.BASTION_FLOATING_IP),
+    ("load_balancer", roles.LOAD_BALANCER),
+    ("listener", roles.listener(65535)),
+    ("pool", roles.pool(6443)),
+    ("health_monitor", roles.monitor(1)),
+)
+OF_SERVER: Final = (
+    ("server", roles.SERVER),
+    ("port", roles.port(0)),
+    ("port", roles.port(999)),
+    ("trunk", roles.trunk(10)),
+    ("volume", roles.volume(None)),
+    ("volume", roles.volume(99)),
+)
+
+
+def test_each_role_is_one_of_its_kind_and_owner_alone() -> None:
+    assert all(roles.is_of_cluster(*each) and not roles.is_of_server(*each) for each in OF_CLUSTER)
+    assert all(roles.is_of_server(*each) and not roles.is_of_cluster(*each) for each in OF_SERVER)
+    assert not roles.is_of_cluster("network", roles.SUBNET)
+
+
+@pytest.mark.parametrize("role", ["", "volume-", "volume-1000", "volume-01", "volume-1\n", "volume-\u0661", "port-0"])
+def test_a_role_that_no_volume_has_is_none(role: str) -> None:
+    assert not roles.is_of_server("volume", role)

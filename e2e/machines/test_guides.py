@@ -117,7 +117,8 @@ def test_a_deletion_that_cannot_complete_is_explained_and_ended(
     since = world.get("openstackclusters", "demo")["metadata"]["deletionTimestamp"]
 
     header, row = terminal.type(overview).splitlines()
-    explained = terminal.type(f"{explain.rstrip()} || test $? = {BLOCKED}")
+    on_loopback = "--openstack-denied-networks="
+    explained = terminal.type(f"{explain.rstrip()} {on_loopback} || test $? = {BLOCKED}")
     shown = terminal.type(read)
     terminal.type(end)
 

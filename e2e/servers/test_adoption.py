@@ -28,8 +28,9 @@ CLUSTERS: Final = "openstackclusters"
 def capo(ground: ServersEnvironment, folder: Path, *arguments: str, applied: str) -> list[int]:
     """Write a plan, then apply it; return both exit statuses."""
     path, kubeconfig = folder / applied, str(ground.rig.kubeconfig)
-    written = main(["adopt", *arguments, "-n", ground.namespace, "-o", str(path)])
-    return [written, main(["adopt", "apply", str(path), "--kubeconfig", kubeconfig])]
+    on_loopback = "--openstack-denied-networks="
+    written = main(["adopt", *arguments, "-n", ground.namespace, "-o", str(path), on_loopback])
+    return [written, main(["adopt", "apply", str(path), "--kubeconfig", kubeconfig, on_loopback])]
 
 
 def network_by_hand(ground: ServersEnvironment) -> str:

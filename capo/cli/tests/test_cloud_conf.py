@@ -136,13 +136,34 @@ def test_commands_of_the_page_print_what_it_shows(
     assert len(commands) == 2
 
     for command in commands:
-        arguments, target = command.removeprefix("capo ").split(" > ")
-        assert target == "cloud.conf"
-        assert main(arguments.split()) == 0
+        assert main(command.removeprefix("capo ").split()) == 0
+        assert "[Global]" in (tmp_path / "cloud.conf").read_text()
 
     notes = capsys.readouterr().err.splitlines()
     assert notes
     assert set(notes) <= set(lines)
+
+
+def test_a_written_file_is_for_its_user_alone_also_in_place_of_one_that_was_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, arguments = tmp_path / "cloud.conf", written(tmp_path)
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    path.write_text("old")
+    path.chmod(0o644)
+
+    assert main([*arguments, "-o", str(path)]) == 0
+
+    assert capsys.readouterr().out == ""
+    assert path.read_text() == printed
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*written(tmp_path), "-o", str(tmp_path / "absent" / "cloud.conf")]) == 1
+
+    assert "cannot be written: No such file" in capsys.readouterr().err
 
 
 def test_the_table_of_the_page_has_every_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,6 +190,8 @@ def test_the_options_have_the_name_that_the_cluster_is_given(
     [
         pytest.param({"status": {}}, "has no subnet in its status yet", id="no network yet"),
         pytest.param({"entry": {"auth": {**AUTH, "password": "a\nb"}}}, "has a line break", id="a line break"),
+        pytest.param({"entry": {"auth": {**AUTH, "password": "a\u202eb"}}}, "does not see", id="a bidirectional mark"),
+        pytest.param({"entry": {"auth": {**AUTH, "username": "a\u200bb"}}}, "of username has", id="no width"),
         pytest.param({"entry": {"auth": {}}}, "auth_url is missing", id="no credentials"),
     ],
 )

@@ -217,7 +217,7 @@ def test_what_cannot_be_used_is_one_clear_error_without_secrets(
     assert "s3cret" not in str(caught.value.__cause__)
 
 
-@pytest.mark.parametrize("text", [None, "", "a: [", "- a", "\x00"])
+@pytest.mark.parametrize("text", [None, "", "a: [", "- a", "\x00", "[" * 5000])
 def test_a_file_that_is_no_kubeconfig_is_one_clear_error(tmp_path: Path, text: str | None) -> None:
     file = tmp_path / "kubeconfig"
     if text is not None:

@@ -15,17 +15,13 @@ from capo.contract import references
 from capo.errors import ConflictError, NotFoundError
 from capo.json_types import Body, Json, Object
 from capo.kube.errors import Conflict, KubeError
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Kind
+from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Kind
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import KINDS, LOAD_BALANCER
 from capo.operations.access import Management
 from capo.operations.adoption import bastion_edits, facts, living, stamping
-from capo.operations.adoption.plan import Place, Plan, Resource
+from capo.operations.adoption.plan import OBJECT_KINDS, Place, Plan, Resource
 from capo.operations.errors import OperatorError, of_request
-
-_KINDS: Final[Mapping[str, Kind]] = {
-    kind.kind: kind for kind in (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, MACHINE, CLUSTER)
-}
 
 BUSY_S: Final = 2.0
 BUSY_ATTEMPTS: Final = 60
@@ -97,7 +93,7 @@ def _planned(target: Management, obj: Json) -> Planned:
     Raises:
         OperatorError: its kind is not one of a plan, it has no name, or another object has the name.
     """
-    kind, metadata = _KINDS.get(str(obj.get("kind"))), obj.get("metadata") or {}
+    kind, metadata = OBJECT_KINDS.get(str(obj.get("kind"))), obj.get("metadata") or {}
     if kind is None or not metadata.get("name") or not metadata.get("namespace"):
         raise OperatorError(f"the plan has an object of kind {obj.get('kind')} that cannot be adopted")
     if target.served(kind).version != kind.version:

@@ -113,9 +113,17 @@ def find(
     """
     refuse_unknown(survey, chosen)
     its_owner = _owner(survey, namespace, name, owner)
-    found = FoundCluster(namespace, name, its_owner, survey, _parts(survey, its_owner))
+    parts = _parts(survey, its_owner)
+    # Members of the project can write stamps, too.
+    known = {role: part for role, part in parts.items() if roles.is_of_cluster(part.kind, role)}
+    found = FoundCluster(namespace, name, its_owner, survey, known)
     servers, findings = _servers(found, frozenset(chosen))
-    return arranged(found, servers, findings)
+    unknown = [
+        f"{part.kind} {part.body['id']} is left out: it has the role {role}, which no {part.kind} of a cluster has"
+        for role, part in parts.items()
+        if role not in known
+    ]
+    return arranged(found, servers, [*unknown, *findings])
 
 
 def arranged(found: FoundCluster, servers: Sequence[FoundServer], findings: Sequence[str]) -> FoundCluster:
@@ -317,6 +325,9 @@ def fault(name: str, parts: Mapping[str, Part]) -> str:
     """Return why a controller could not adopt a server without a create; empty if it can."""
     if not _OBJECT_NAME.fullmatch(name):
         return "no object can have its name"
+    for role, part in parts.items():
+        if not roles.is_of_server(part.kind, role):
+            return f"{part.kind} {part.body['id']} has the role {role}, which no {part.kind} of a server has"
     ports = {role for role, part in parts.items() if part.kind == "port"}
     missing = [roles.port(index) for index in range(len(ports)) if roles.port(index) not in ports]
     if missing or not ports:

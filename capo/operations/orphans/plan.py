@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from capo.json_types import Json
+from capo.operations import files
 from capo.operations.access import Management
 from capo.operations.errors import OperatorError
 from capo.operations.orphans.evidence import Evidence
@@ -23,7 +21,6 @@ VERSION: Final = 1
 MAX_AGE: Final = datetime.timedelta(hours=24)
 _SKEW: Final = datetime.timedelta(minutes=5)
 _OWNER: Final = re.compile(r"[a-z2-7]{13}")
-_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,255}")
 _HEAD: Final = """\
 # Orphans that `capo orphans` found. As it is, this plan deletes nothing.
 #
@@ -134,19 +131,12 @@ def _entry(orphan: Orphan, deleted: Collection[ResourceKey]) -> Json:
 
 
 def write(path: Path, plan: Json) -> None:
-    """Write a plan to a new file; a plan that someone may be reviewing is not replaced.
+    """Write a plan to a new file.
 
     Raises:
         OperatorError: the file exists, or cannot be written.
     """
-    text = _HEAD + yaml.safe_dump(plan, sort_keys=False, width=120, allow_unicode=True)
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise OperatorError(f"{path} exists, and is not replaced") from error
-    except OSError as error:
-        raise OperatorError(f"{path} cannot be written: {error.strerror}") from error
+    files.write_new(path, _HEAD + files.to_yaml(plan))
 
 
 def read(path: Path, *, now: datetime.datetime) -> Plan:
@@ -155,10 +145,7 @@ def read(path: Path, *, now: datetime.datetime) -> Plan:
     Raises:
         OperatorError: it cannot be read, is too old, approves nothing, or approves what it does not have.
     """
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise OperatorError(f"{path} cannot be read: {error}") from error
+    found = files.document(path)
     try:
         plan, created = _parsed(found), datetime.datetime.fromisoformat(found["created"])
         age = now - created
@@ -172,7 +159,7 @@ def read(path: Path, *, now: datetime.datetime) -> Plan:
 
 def _parsed(found: Any) -> Plan:
     if found["version"] != VERSION:
-        raise ValueError(f"version {found['version']}")
+        raise ValueError("another version")
     owners, singly = found["delete"]["owners"], found["delete"]["singly"]
     if not isinstance(owners, list) or not isinstance(singly, list):
         raise TypeError("delete.owners and delete.singly are lists")
@@ -186,8 +173,8 @@ def _parsed(found: Any) -> Plan:
 
 def _planned(entry: Any) -> Planned:
     kind, id_, owner = str(entry["kind"]), str(entry["id"]), str(entry["owner"])
-    if kind not in DELETABLE or not _ID.fullmatch(id_) or (owner and not _OWNER.fullmatch(owner)):
-        raise ValueError(f"{kind} {id_} of owner {owner}")
+    if kind not in DELETABLE or not files.ID.fullmatch(id_) or (owner and not _OWNER.fullmatch(owner)):
+        raise ValueError(f"{kind[:40]} {id_[:40]} of owner {owner[:40]}")
     return Planned((kind, id_), str(entry["project"]), owner, str(entry["mark"]))
 
 

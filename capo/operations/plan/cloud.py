@@ -16,6 +16,7 @@ from capo.json_types import Body, Json
 from capo.openstack import answers, faults
 from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
+from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
 from capo.openstack.list_poller import ListPoller
 from capo.openstack.transport import ReadOnlySession
@@ -23,6 +24,7 @@ from capo.operations.plan import neutron, writes
 from capo.operations.plan.changes import Recorder
 from capo.operations.plan.overlay import BALANCING, COMPUTE, NETWORK, VOLUME, MissingError, Overlay, Place, RefusedError
 from capo.operations.plan.writes import Call
+from capo.settings import Settings
 
 FAILURES: Final = (CloudUnavailableError, RateLimitedError, NotAuthorizedError, IdentityError)
 """Answers to reads from which nothing follows; the others, as 403 and 404, are facts that the controllers handle."""
@@ -194,12 +196,18 @@ class PlannedClouds(Clouds):
         wake: Callable[[Any], None],
         *,
         recorder: Recorder,
-        ca_certs: str = "",
-        uses_proxies: bool = False,
+        settings: Settings,
     ) -> None:
         self.recorder = recorder
         self.made: list[PlannedCloud] = []
-        super().__init__(clock, wake, ca_certs=ca_certs, uses_proxies=uses_proxies, session_kind=ReadOnlySession)
+        super().__init__(
+            clock,
+            wake,
+            limits=Limits.of(settings),
+            ca_certs=settings.ca_certs,
+            uses_proxies=settings.openstack_uses_proxies,
+            session_kind=ReadOnlySession,
+        )
 
     @property
     def pollers(self) -> list[ListPoller]:

@@ -19,6 +19,24 @@ _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
 }
 
 
+def shape_faults(obj: Object) -> Iterator[str]:
+    """Yield a phrase for each part that has another type in an object of any kind."""
+    metadata = obj["metadata"]
+    for name in ("name", "namespace", "uid"):
+        if not isinstance(metadata.get(name) or "", str):
+            yield f"metadata.{name}: must be of type string"
+    for name in ("labels", "annotations"):
+        texts = metadata.get(name) or {}
+        if not isinstance(texts, dict) or not all(isinstance(each, str) for each in texts.values()):
+            yield f"metadata.{name}: must have texts"
+    for name in ("ownerReferences", "finalizers"):
+        if not isinstance(metadata.get(name) or [], list):
+            yield f"metadata.{name}: must be of type array"
+    for name in ("spec", "status", "data", "stringData"):
+        if not isinstance(obj.get(name) or {}, dict):
+            yield f"{name}: must be of type object"
+
+
 def faults(obj: Object) -> Iterator[str]:
     """Yield a phrase for each field that the definition lacks, or whose type is another; none of other kinds."""
     found = _schemas().get((str(obj["apiVersion"]), str(obj["kind"])))

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final
-
-import yaml
 
 from api import conversion, validation
 from api.conversion import ConversionError
@@ -17,6 +13,7 @@ from capo import names
 from capo.json_types import Json
 from capo.kube import kinds
 from capo.kube.kinds import Key, Kind
+from capo.operations import files
 from capo.operations.errors import OperatorError
 from capo.operations.plan import field_check
 from capo.operations.plan.kubernetes import PlannedKube
@@ -38,44 +35,35 @@ _KINDS: Final = {
 }
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads YAML as kubectl does: a time is text."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
-        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
 def read(path: str) -> list[Json]:
     """Return the objects of a file; ``-`` is stdin.
 
     Raises:
         OperatorError: it cannot be read, or is not YAML of Kubernetes objects.
     """
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text()
-        documents = list(yaml.load_all(text, _Loader))
-    except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(f"{path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" (line {mark.line + 1})" if mark else ""
-        raise OperatorError(f"{path} is not YAML{where}") from None  # the cause may quote a Secret
-    return [obj for document in documents for obj in _objects(document, path)]
+    return [obj for document in files.documents(path) for obj in _objects(document, path)]
 
 
 def _objects(document: Any, path: str) -> Iterator[Json]:
     if document is None:
         return
     if isinstance(document, dict) and str(document.get("kind")).endswith("List"):
-        for each in document.get("items") or ():
+        items = document.get("items") or ()
+        for each in items if isinstance(items, list) else [items]:
             yield from _objects(each, path)
         return
     metadata = document.get("metadata") if isinstance(document, dict) else None
-    if not isinstance(metadata, dict) or not metadata.get("name") or not document.get("apiVersion"):
+    if not isinstance(metadata, dict) or not _are_texts(
+        document.get("apiVersion"), document.get("kind"), metadata.get("name")
+    ):
         raise OperatorError(f"{path}: a document is no Kubernetes object with apiVersion, kind and metadata.name")
+    if found := list(field_check.shape_faults(document)):
+        raise OperatorError(f"{path}: the API server would refuse {_named(document)}: {', '.join(found)}")
     yield document
+
+
+def _are_texts(*values: Any) -> bool:
+    return all(isinstance(each, str) and each for each in values)
 
 
 def is_of_use(obj: Json) -> bool:
@@ -167,8 +155,8 @@ def _last_applied(kube: PlannedKube, obj: Mapping[str, Any]) -> Json:
     try:
         found = json.loads(text) if text else {}
         return _in_version(kube, found)[1] if found else {}
-    except (ValueError, KeyError, OperatorError):
-        return {}
+    except (ValueError, LookupError, TypeError, AttributeError, OperatorError, RecursionError):
+        return {}  # others may have written it
 
 
 def three_way(former: Any, wanted: Any, present: Any) -> Json:

@@ -93,11 +93,10 @@ class Planner:
         namespace: of objects without one.
     """
 
-    def __init__(self, management: Management, namespace: str, *, ca_certs: str = "") -> None:
+    def __init__(self, management: Management, namespace: str) -> None:
         self.management, self.namespace = management, namespace
         self.clock, self.recorder = VirtualClock(), Recorder()
         self.kube = PlannedKube(management, self.recorder, self.clock)
-        self._ca_certs = ca_certs
         self._core = ClusterAPI(self.kube, self.recorder, is_planned=self.is_planned, clock=self.clock, miss=self._miss)
         self._keys: set[Key] = set()
         self._clusters: set[tuple[str, str]] = set()
@@ -221,7 +220,9 @@ class Planner:
         )
 
     def _run(self) -> Outcome:
-        rehearsal = Rehearsal(self.kube, self.recorder, self.clock, is_planned=self.is_planned, ca_certs=self._ca_certs)
+        rehearsal = Rehearsal(
+            self.kube, self.recorder, self.clock, is_planned=self.is_planned, settings=self.management.clouds.settings
+        )
         rehearsal.wake(self._planned(rehearsal.controllers))
         rehearsal.run(core=self._core.step)
         return Outcome(

@@ -67,7 +67,7 @@ class Rehearsal:
     Args:
         kube: the API server of the plan, with all objects that are watched.
         is_planned: whether an object belongs to the plan; others are not reconciled.
-        uses_proxies: whether requests to clouds use the proxies of the environment.
+        settings: of requests to clouds.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Rehearsal:
         clock: VirtualClock,
         *,
         is_planned: Callable[[Kind, Object], bool],
-        ca_certs: str = "",
+        settings: Settings,
     ) -> None:
         self.kube, self.recorder, self.clock = kube, recorder, clock
         self._is_planned = is_planned
@@ -86,7 +86,7 @@ class Rehearsal:
         self._written_s = clock.now()
         recorder.on_change = self._mark_written
         deps = Dependencies(cast(Kube, kube), self.store, cast(Events, PlannedEvents()), clock, Settings())
-        self.clouds = PlannedClouds(clock, self._wake, recorder=recorder, ca_certs=ca_certs, uses_proxies=True)
+        self.clouds = PlannedClouds(clock, self._wake, recorder=recorder, settings=settings)
         self.controllers: Mapping[Kind, KeyReconciler] = {
             each.kind: each for each in all_controllers(deps, self._wake, self.clouds) if each.kind not in _SILENT
         }
@@ -100,7 +100,7 @@ class Rehearsal:
     def watched() -> tuple[Kind, ...]:
         """Return the kinds that the controllers watch."""
         deps = Dependencies(cast(Kube, None), Store(), cast(Events, None), VirtualClock(), Settings())
-        clouds = PlannedClouds(deps.clock, _ignore, recorder=Recorder())
+        clouds = PlannedClouds(deps.clock, _ignore, recorder=Recorder(), settings=deps.settings)
         made = all_controllers(deps, _ignore, clouds)
         kinds = [kind for each in made for kind in (each.kind, *(route.kind for route in each.routes))]
         return tuple(dict.fromkeys(kinds))

@@ -78,7 +78,7 @@ def _is_applied(wanted: Object, live: Object) -> bool:
     text = ((live.get("metadata") or {}).get("annotations") or {}).get(manifest.LAST_APPLIED)
     try:
         former = json.loads(text).get("spec") if text else wanted.get("spec")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         former = wanted.get("spec")
     return bool(former == wanted.get("spec")) and _has(live.get("spec"), wanted.get("spec"))
 

@@ -95,6 +95,26 @@ def test_names_that_others_chose_do_not_command_the_terminal() -> None:
     assert text == "NAME\nevil?]0;owned???\n"
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    ["\u202a", "\u202e", "\u2066", "\u2069", "\u200b", "\u200e", "\ufeff", "\u00ad", "\u034f", "\u3164", "\ufe0f"],
+)
+def test_names_that_others_chose_hide_and_reorder_nothing(hidden: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name, shown = f"web{hidden}-1", "web?-1"
+
+    def command(_arguments: argparse.Namespace) -> int:
+        raise OperatorError(name)
+
+    assert printed(lambda each: each.table(["NAME"], [[name]]), out=io.StringIO()) == f"NAME\n{shown}\n"
+    assert printed(lambda each: each.tree(["NAME"], [Node(name)]), out=io.StringIO()) == f"NAME\n{shown}\n"
+    assert printed(lambda each: each.line(name), out=io.StringIO()) == f"{shown}\n"
+    assert printed(lambda each: each.warn(name), out=io.StringIO()) == f"{shown}\n"
+    for output in ("json", "yaml"):
+        assert printed(lambda each: each.data([name]), out=io.StringIO(), output=output).isascii()
+    console.run("x", command, argparse.Namespace())
+    assert capsys.readouterr().err == f"capo x: {shown}\n"
+
+
 @pytest.mark.parametrize(("output", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_data_is_printed_for_programs(output: str, load: Callable[[str], object]) -> None:
     value = {"items": [{"name": "ü", "age": None}]}

@@ -55,6 +55,15 @@ def test_a_plan_has_each_orphan_with_proof_and_doubts(tmp_path: Path) -> None:
     assert (tmp_path / "plan").stat().st_mode & 0o077 == 0
 
 
+def test_a_name_that_hides_or_reorders_text_is_escaped_in_a_plan(tmp_path: Path) -> None:
+    written = document()
+    written["orphans"][0]["name"] = "a\u202eb\u200b"
+
+    plan.write(tmp_path / "plan", written)
+
+    assert (tmp_path / "plan").read_bytes().isascii()
+
+
 def test_a_plan_under_review_is_not_replaced(tmp_path: Path) -> None:
     plan.write(tmp_path / "plan", document())
 
@@ -87,6 +96,8 @@ def test_owners_and_single_resources_are_approved(tmp_path: Path) -> None:
         (lambda found: found.update(delete={"owners": LOST, "singly": []}), "are lists"),
         (lambda found: found["orphans"][0].update(kind="image"), "no plan of this version"),
         (lambda found: found["orphans"][0].update(id="../../x"), "no plan of this version"),
+        (lambda found: found["orphans"][0].update(id=".."), "no plan of this version"),
+        (lambda found: found["orphans"][0].update(id="a/b?c"), "no plan of this version"),
         (lambda found: found["orphans"][0].pop("mark"), "no plan of this version"),
         (lambda found: (approve(LOST)(found), found.update(managementClusters=[])), "names no management cluster"),
         (lambda found: (approve(LOST)(found), found.update(created="2026-02-27T12:00:00+00:00")), "last 24 hours"),

@@ -113,6 +113,39 @@ def test_two_resources_of_one_role_are_refused_with_both_ids(project: Survey) ->
         search.find(twice, "default", NAME)
 
 
+@pytest.mark.parametrize(
+    "role", ["volume-999999999", "volume-1000", "volume-1x", "volume-00", "port-7", "pool-6443", "nonsense"]
+)
+def test_a_volume_with_a_role_that_none_has_leaves_its_server_out(project: Survey, role: str) -> None:
+    before = search.find(project, "default", NAME).servers
+    worker = next(each for each in before if each.name == "prod-w-0")
+    forged = {"id": "forged", "size": 1, "metadata": {"capo-owner": f"capo:{worker.owner}:{role}"}}
+
+    found = search.find(changed(project, "volume", lambda bodies: bodies.append(forged)), "default", NAME)
+
+    text = f"is left out: volume forged has the role {role}, which no volume of a server has"
+    assert [each for each in found.findings if text in each and worker.server.id in each]
+    assert [each.name for each in found.servers] == [each.name for each in before if each is not worker]
+
+
+@pytest.mark.parametrize(
+    ("kind", "role"), [("pool", "pool-x"), ("pool", "network-2"), ("network", "listener-7777"), ("subnet", "volume-1")]
+)
+def test_a_resource_with_a_role_that_the_cluster_does_not_have_is_left_out_and_named(
+    project: Survey, kind: str, role: str
+) -> None:
+    text = f"capo:{owner_of(project)}:{role}"
+    forged = {"id": "forged", "tags": [text], "description": f"[{text}]"}
+
+    found = search.find(changed(project, kind, lambda bodies: bodies.append(forged)), "default", NAME)
+
+    assert f"{kind} forged is left out: it has the role {role}, which no {kind} of a cluster has" in found.findings
+    assert role not in found.parts or found.parts[role].body["id"] != "forged"
+    assert [each.name for each in found.servers] == [
+        each.name for each in search.find(project, "default", NAME).servers
+    ]
+
+
 def test_a_server_without_our_stamp_in_the_network_is_left_out_and_named(project: Survey) -> None:
     def strip(bodies: list[Json]) -> None:
         next(body for body in bodies if body["name"] == "prod-w-0")["tags"] = []

@@ -25,6 +25,7 @@ from capo.openstack.transport import HttpSession, HttpSessions
 from capo.operations.access import CloudAccess, Management
 from capo.operations.plan import changes, writes
 from capo.operations.plan.planning import Outcome, Planner
+from capo.settings import Settings
 from environments import objects
 from environments.provider import NAME, PATIENCE_S, ProviderEnvironment
 
@@ -91,7 +92,7 @@ class PlannedEnvironment(ProviderEnvironment):
 
     def planner(self) -> Planner:
         """Return a planner that reads this environment."""
-        management = Management(cast(Any, self.kube), "management", CloudAccess())
+        management = Management(cast(Any, self.kube), "management", CloudAccess(Settings()))
         return Planner(management, "default")
 
     def plan(self, *documents: Json, path: Path | None = None) -> Outcome:

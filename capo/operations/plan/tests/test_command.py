@@ -14,6 +14,7 @@ from capo.__main__ import main
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OURS, SECRET, Kind
 from capo.kube.tests.fake_apiserver import BUILT_IN, KINDS, FakeApiServer
 from capo.operations.errors import ExitStatus
+from capo.operations.plan import manifest
 from capo.simulator.simulator import Simulator
 from environments import objects
 
@@ -81,6 +82,16 @@ def test_a_live_cluster_is_planned_by_its_name(command: Command, capsys: pytest.
     shown = yaml.safe_load(capsys.readouterr().out)
     assert shown["summary"] == {"create": 4, "update": 2, "delete": 0}
     assert command.writes() == []
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"a":' * 5000, "[]", "5", '{"apiVersion": 5}'])
+def test_what_others_wrote_into_the_annotation_of_kubectl_ends_no_plan(command: Command, text: str) -> None:
+    cluster = command.api.put(CLUSTER, objects.in_namespace(objects.cluster(NAME), "teams"))
+    infra = objects.in_namespace(objects.openstack_cluster(NAME, owner=cluster), "teams")
+    annotations = {manifest.LAST_APPLIED: text}
+    for kind, obj in ((CLUSTER, cluster), (OPENSTACK_CLUSTER, infra)):
+        command.api.put(kind, {**obj, "metadata": {**obj["metadata"], "annotations": annotations}})
+    assert command.run("-f", command.file(*objects.cluster_objects(NAME))) == ExitStatus.FOUND
 
 
 def test_a_cluster_that_does_not_exist_has_status_1(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
