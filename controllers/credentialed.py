@@ -19,7 +19,7 @@ from capo.openstack import recorded_owner
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from capo.shares import CloudKey
-from controllers import credentials_condition, location, ownership
+from controllers import credentials_condition, location, ownership, replacements
 from controllers.credentials import CredentialsCache
 
 log = logging.getLogger(__name__)
@@ -152,6 +152,7 @@ def cloud_view_of(context: ReconcileContext, cloud: Cloud, *, common_name: str =
     Args:
         common_name: part of the name or description of every resource of the object.
     """
+    replacements.restore(cloud, context)
     return CloudView(
         cloud,
         context.ledger,

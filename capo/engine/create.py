@@ -103,8 +103,13 @@ class CreateProtocol:
             create.note_hold(QuotaExceededError.reason, hold.message)
             return Wait(QuotaExceededError.reason, hold.message, after_s=hold.after_s)
         metrics.AMBIGUOUS_CREATES.labels(create.kind)  # an increase needs the zero before the first one
+        is_repeated = any(role in self.ledger.pending for role in create.roles)
         self._intend(create)
-        made = self._call(create)
+        try:
+            made = self._call(create)
+        finally:
+            if is_repeated:
+                self.cache_writer.mark_created(create.kind)  # the first one may take effect after its window
         for role, body in made.items():
             self.ledger.record(create.kind, role, body["id"])
             self.cache_writer.upsert(create.kind, body)

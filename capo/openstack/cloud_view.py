@@ -463,8 +463,6 @@ class CloudView:
         self._lists.expect(kind, self._owners.decided_s(self._owner_id))
         if pending and self._started_s < pending.since_s + self._window_s:
             self._lists.look_again(kind, pending)  # so that a late resource is adopted soon, not at the window's end
-        elif pending:
-            self.mark_created(kind)  # the first one may take effect after its window
         if unreadable := self._poller.unreadable(kind):
             # No other object may demand a list: without one the cell's recovery would go unnoticed.
             self._poller.demand(kind, self._key, self._clock.now() + UNREADABLE_S)

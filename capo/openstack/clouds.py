@@ -21,6 +21,7 @@ from capo.openstack.identity import Credentials
 from capo.openstack.list_poller import ListPoller
 from capo.openstack.pages import LARGEST_ANSWERS
 from capo.openstack.poller_pool import PollerPool, Site
+from capo.openstack.quota_places import QuotaPlaces
 from capo.openstack.registrations import Registrations
 from capo.openstack.resource_cache import NEVER_S
 from capo.openstack.shared_state import SharedState
@@ -70,11 +71,14 @@ class Clouds:
         self._evicted_s = NEVER_S
         self._shared: dict[TokenScope, SharedState] = {}
         self._registrations = Registrations(self.sync_period_s)
+        self._places: weakref.WeakValueDictionary[tuple[object, ...], QuotaPlaces] = weakref.WeakValueDictionary()
+        """By project and Keystone."""
         caches.register("clouds", self, lambda clouds: len(clouds._clouds))
         caches.register("shared_states", self, lambda clouds: len(clouds._shared))
         caches.register("cloud_lookups", self, lambda clouds: clouds._total(lambda state: len(state.lookups)))
         caches.register("cloud_resources", self, lambda clouds: clouds._total(lambda state: state.poller.size()))
         caches.register("quota_holds", self, lambda clouds: clouds._total(lambda state: len(state.quota_holds)))
+        caches.register("quota_places", self, lambda clouds: sum(map(len, list(clouds._places.values()))))
         caches.register("cloud_owners", self, lambda clouds: clouds._total(lambda state: len(state.poller.owners)))
 
         known = weakref.ref(self)
@@ -118,12 +122,18 @@ class Clouds:
         with self._lock:
             state = self._shared.get(scope)
             if state is None or not state.join(cloud):
-                state = self._shared[scope] = SharedState(scope, self.clock.now, self.wake, self._registrations)
+                places = self._places_of(scope)
+                state = SharedState(scope, self.clock.now, self.wake, self._registrations, places)
+                self._shared[scope] = state
                 state.join(cloud)
                 self._observe(state.poller, Site(cloud.credentials.site, cloud.credentials.host))
             namespace = self._namespaces.get(cloud.fingerprint, "")
         self._pool.serve(state.poller, namespace)
         return state
+
+    def _places_of(self, scope: TokenScope) -> QuotaPlaces:
+        """Return what is kept in the quotas of a project, for all credentials that are used of it."""
+        return self._places.setdefault((scope.project_id, *scope.keystone), QuotaPlaces(self.clock.now))
 
     def end(self, cloud: Cloud) -> None:
         """Close a cloud, such as one whose token has another scope than before; its credentials open a new one."""

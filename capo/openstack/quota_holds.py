@@ -17,9 +17,10 @@ import logging
 import random
 import threading
 import weakref
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from capo import gauges
@@ -28,13 +29,16 @@ from capo.gauges import Labels
 from capo.openstack import quota
 from capo.openstack.owners import namespace_of
 from capo.openstack.quota import Amounts, Left, Needs
+from capo.openstack.quota_places import QuotaPlaces
 from capo.openstack.quota_state import (
     COUNTED_S,
     FORCED_S,
     FORGOTTEN_S,
+    NEVER_S,
     Reserved,
     Service,
     Waiting,
+    note_failure,
     note_refusal,
     note_success,
 )
@@ -107,12 +111,20 @@ class QuotaHolds:
         read: returns what is left of the quotas of a service; raises CapoError.
         now: steady seconds.
         wake: called with the key of an object that waits, when it may go on.
+        places: what replacements free in the project; clouds with other credentials share it.
     """
 
-    def __init__(self, read: Callable[[str], Left], now: Callable[[], float], wake: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        read: Callable[[str], Left],
+        now: Callable[[], float],
+        wake: Callable[[Any], None],
+        places: QuotaPlaces | None = None,
+    ) -> None:
         self._read, self._now, self._wake = read, now, wake
+        self.places = QuotaPlaces(now) if places is None else places
         self._lock = threading.RLock()
-        self._services: defaultdict[str, Service] = defaultdict(Service)
+        self._services: Mapping[str, Service] = {name: Service(name, self.places) for name in quota.SERVICES}
         with _ALL_LOCK:
             _ALL.add(self)
 
@@ -150,17 +162,45 @@ class QuotaHolds:
             is_burst = self._services[own].is_burst(now_s)
             is_checked = is_burst or request.was_held
             starts = request.is_of_server and self._starts_with_others(request, now_s)
-            if not (is_checked or starts or any(each.held for each in self._services.values())):
+            if not (is_checked or starts or self._is_held() or self.places.is_any()):
                 self._begin(own, request.owner, Reserved(now_s, lambda: request.needed().get(own, {})))
                 return None
         whole = self._whole(request)
         early = {quota.COMPUTE} if starts else set[str]()
-        checked = [name for name in whole if is_checked or name in early or self._services[name].held]
-        for name in checked:
+        checked = [name for name in whole if is_checked or name in early or self._is_checked(name, request, whole)]
+        return self._checked(request, own, whole, checked)
+
+    def _is_held(self) -> bool:
+        return any(each.held for each in self._services.values())
+
+    def _is_checked(self, name: str, request: Request, whole: Needs) -> bool:
+        """Return whether a service has a hold, or keeps a place of what the create needs for another object."""
+        service = self._services[name]
+        return bool(service.held) or any(service.kept(resource, request.key) for resource in whole[name])
+
+    def _checked(self, request: Request, own: str, whole: Needs, names: Iterable[str]) -> Hold | None:
+        """Decide on a create by the limits of some services; those behind the first without room are not read.
+
+        Places that are kept for the object need no check: the cloud has the last word.
+        """
+        found = {name: self.places.uncovered(request.key, name, whole[name]) for name in names}
+        needs = {name: found[name] for name in sorted(found, key=partial(self._rank, request.owner)) if found[name]}
+        known: dict[str, Amounts] = {}
+        for name, amounts in needs.items():
             self._look_up(name)
             self._refresh(name, request.key)
+            known[name] = amounts
+            with self._lock:
+                service, now_s = self._services[name], self._now()
+                if service.verdict(request.owner, amounts, key=request.key, now_s=now_s).short:
+                    break
         with self._lock:
-            return self._decided(request, own, whole, checked)
+            return self._decided(request, own, whole, known)
+
+    def _rank(self, owner: str, name: str) -> int:
+        """Return the order in which the limits of services are read: first those without room, as far as is known."""
+        service = self._services[name]
+        return 0 if owner in service.waiting else 1 if service.held else 2
 
     def settle(self, request: Request, error: CapoError | None) -> None:
         """Report how a create ended."""
@@ -170,6 +210,7 @@ class QuotaHolds:
         refused = self._refused(request, own, error) if error else {}
         # The parts of a server are created later, each by a request of its own.
         others = () if request.is_of_server else self._whole(request).keys() - {own}
+        self._settle_places(request, {own, *others}, error)
         woken: list[Hashable] = []
         with self._lock:
             service, now_s = self._services[own], self._now()
@@ -186,10 +227,25 @@ class QuotaHolds:
             woken = woken or [each.key for each in itertools.islice(service.waiting.values(), 1)]
         self._wake_all(woken)
 
+    def _settle_places(self, request: Request, taken: Iterable[str], error: CapoError | None) -> None:
+        """Settle what is kept for the object."""
+        if not self.places.is_owner(request.key):
+            return
+        whole = self._whole(request)
+        if error:
+            self.places.note_failure(request.key)
+        else:
+            self.places.note_success(request.key, {name: whole[name] for name in taken if name in whole})
+        with self._lock:
+            for name in whole:
+                self._services[name].began_s = NEVER_S  # limits that were read before may not show what changed
+
     def _settle_with(self, name: str, owner: str, error: CapoError | None) -> None:
         """Settle what the create took of another service: a read of its limits counts it from now on."""
         service = self._services[name]
         reserved = service.reserved.pop(owner, None)
+        if error and reserved:
+            note_failure(service, reserved, self._now())
         if reserved and reserved.amounts and (error is None or isinstance(error, AmbiguousAnswerError)):
             reserved.at_s, reserved.is_done = self._now(), True
             service.reserved.put(owner, reserved)
@@ -219,14 +275,19 @@ class QuotaHolds:
 
     # -- the decision -----------------------------------------------------------------------------------------------
 
-    def _decided(self, request: Request, own: str, whole: Needs, checked: Iterable[str]) -> Hold | None:
-        now_s = self._now()
-        verdicts = {name: self._services[name].verdict(request.owner, whole[name], now_s) for name in checked}
+    def _decided(self, request: Request, own: str, whole: Needs, checked: Needs) -> Hold | None:
+        """Decide on a create; the services that were checked come with what needs room there."""
+        now_s, owner, key = self._now(), request.owner, request.key
+        verdicts = {
+            name: self._services[name].verdict(owner, amounts, key=key, now_s=now_s)
+            for name, amounts in checked.items()
+        }
         if blocked := {name: verdict.short for name, verdict in verdicts.items() if verdict.short}:
             return self._wait(request, whole, blocked)
+        for service in self._services.values():
+            service.waiting.pop(owner, None)
         for name, verdict in verdicts.items():
             service = self._services[name]
-            service.waiting.pop(request.owner, None)
             for resource in verdict.permitted - service.granted(request.owner).permitted:
                 service.held[resource].take_permit(now_s)
             for resource in verdict.forced:
@@ -247,12 +308,13 @@ class QuotaHolds:
             service, needs = self._services[name], whole[name]
             known = service.waiting.get(request.owner)
             is_same = known is not None and known.resources == short
-            words = known.words if known and is_same else service.words(request.owner, short, needs)
+            words = known.words if known and is_same else service.words(request.owner, short, needs, key=request.key)
             waiting = Waiting(request.key, request.kind, short, needs, whole, words, now_s)
             service.waiting.put(request.owner, waiting)
             told.append(words)
             if next(iter(service.waiting)) == request.owner:  # the first one asks for all
-                due_s = min(due_s, max(now_s + 1.0, service.due_s(request.owner, short, needs, now_s)))
+                at_s = service.due_s(request.owner, short, needs, key=request.key, now_s=now_s)
+                due_s = min(due_s, max(now_s + 1.0, at_s))
         return Hold("; ".join(told), due_s - now_s)
 
     # -- limits -----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from capo.due_times import DueTimes
 from capo.errors import CapoError
 from capo.openstack import quota
 from capo.openstack.quota import Amounts, Left, Needs
+from capo.openstack.quota_places import QuotaPlaces
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +28,10 @@ LATER_PAUSE_S: Final = 150.0
 FORCED_S: Final = 600.0
 """Interval at which a create is sent although the limits have no room for it."""
 LINGER_S: Final = 60.0
-"""A hold ends so long after its last refusal, once nothing waits for it."""
+"""A hold ends so long after its last refusal, once nothing waits for it and a create succeeded."""
 FORGOTTEN_S: Final = 300.0
-"""What an object waits for, or has reserved, is dropped when it was not seen for so long."""
+"""What an object waits for, or has reserved, is dropped when it was not seen for so long. A hold lasts for so long
+after a refusal, because the object that met it asks again within two minutes."""
 BURST: Final = 16
 BURST_S: Final = 60.0
 """So many creates of a service within this time are checked against its limits before any is refused."""
@@ -40,6 +42,10 @@ COUNTED_S: Final = 10.0
 MAX_WOKEN: Final = 8
 """Waiting objects that one success wakes; each of them wakes as many."""
 NEVER_S: Final = float("-inf")
+_LOST: Final = (
+    "what the deletion of the former one freed is not left: something else in the project took it, or the quota was "
+    "lowered"
+)
 
 
 @dataclass
@@ -53,6 +59,7 @@ class Held:
         probe_s: when one create may be sent that the limits do not rule out, although an amount like it was refused.
         permits: further ones that may be sent.
         is_blind: the limits were wrong: permits alone decide, until the next refusal.
+        linger_s: how long it lasts after the last refusal if nothing waits.
     """
 
     since_s: float
@@ -63,6 +70,7 @@ class Held:
     probe_s: float = NEVER_S
     permits: int = 0
     is_blind: bool = False
+    linger_s: float = LINGER_S
 
     def needs_permit(self, amount: int, free: int | None) -> bool:
         """Return whether the refusal contradicts the limits, or nothing is known of them."""
@@ -180,8 +188,15 @@ class Expiring(dict[str, V]):
 
 @dataclass
 class Service:
-    """What is known of the quotas of one service."""
+    """What is known of the quotas of one service.
 
+    Args:
+        name: of the service.
+        places: what is kept for replacements.
+    """
+
+    name: str
+    places: QuotaPlaces
     left: Left = field(default_factory=dict)
     began_s: float = NEVER_S
     held: dict[str, Held] = field(default_factory=dict)
@@ -216,12 +231,16 @@ class Service:
         return self.began_s + max((held.pause_s(now_s) for held in self.held.values()), default=FIRST_PAUSE_S)
 
     def free(self, resource: str, owner: str) -> int | None:
-        """Return what is left for an owner; None if that is unlimited or unknown."""
+        """Return what is left for an owner, before places of others; None if that is unlimited or unknown."""
         left = self.left.get(resource)
         if left is None or (resource in self.held and self.held[resource].is_blind):
             return None
         others = (each.amounts or {} for other, each in self.reserved.items() if other != owner)
         return left - sum(amounts.get(resource, 0) for amounts in others)
+
+    def kept(self, resource: str, key: Hashable) -> int:
+        """Return what is kept for replacements of others."""
+        return self.places.of_others(key, self.name, resource)
 
     def hold_on(self, resource: str, now_s: float) -> Held:
         """Return the hold of a resource; it begins now if there was none."""
@@ -232,37 +251,47 @@ class Service:
         known = self.reserved.get(owner)
         return known if known and not known.is_done else Reserved(NEVER_S, dict)
 
-    def verdict(self, owner: str, needs: Amounts, now_s: float) -> Verdict:
+    def verdict(self, owner: str, needs: Amounts, *, key: Hashable, now_s: float) -> Verdict:
         """Decide on a create; a resource that the limits rule out is held from now on."""
         short, forced, permitted = set[str](), set[str](), set[str]()
         granted = self.granted(owner)
         for name, amount in needs.items():
-            free, held = self.free(name, owner), self.held.get(name)
-            if free is not None and amount > free:
+            free, held, kept = self.free(name, owner), self.held.get(name), self.kept(name, key)
+            if free is not None and amount > free - kept:
                 held = self.hold_on(name, now_s)
                 may_try = name in granted.forced or now_s >= held.forced_s
-                (forced if may_try else short).add(name)
-            elif held and held.needs_permit(amount, free):
-                (permitted if name in granted.permitted or held.has_permit(now_s) else short).add(name)
+                (forced if may_try and not kept else short).add(name)  # a probe might take what is kept
+            elif held and (held.needs_permit(amount, free) or (kept and name not in self.left)):
+                may_try = name in granted.permitted or held.has_permit(now_s)
+                (permitted if may_try and not kept else short).add(name)
         return Verdict(frozenset(short), frozenset(forced), frozenset(permitted))
 
-    def words(self, owner: str, short: Iterable[str], needs: Amounts) -> str:
+    def words(self, owner: str, short: Iterable[str], needs: Amounts, *, key: Hashable) -> str:
         """Return which quotas are exhausted, with what is left of them where that is known."""
         found = []
         for name in sorted(short):
-            free = self.free(name, owner)
-            is_known = free is not None and needs[name] > free
-            told = ": ".join(filter(None, (f"quota of {quota.name(name)} exhausted", self.held[name].words)))
-            found.append(quota.exhausted(name, needs[name], free) if is_known and free is not None else told)
+            free, kept, refusal = self.free(name, owner), self.kept(name, key), self.held[name].words
+            is_known = free is not None and needs[name] > free - kept
+            told = ": ".join(filter(None, (f"quota of {quota.name(name)} exhausted", refusal)))
+            text = quota.exhausted(name, needs[name], free) if is_known and free is not None else told
+            if kept:
+                text += f", {kept} kept for what is being replaced"
+            if self.places.is_lost(key, self.name, name):
+                text += f"; {_LOST}" + (f": {refusal}" if refusal and refusal not in text else "")
+            found.append(text)
         return "; ".join(found)
 
-    def due_s(self, owner: str, short: Iterable[str], needs: Amounts, now_s: float) -> float:
+    def due_s(self, owner: str, short: Iterable[str], needs: Amounts, *, key: Hashable, now_s: float) -> float:
         """Return when the answer to an owner may change without an event."""
         due = []
         for name in short:
-            free, held = self.free(name, owner), self.held[name]
-            is_ruled_out = free is not None and needs[name] > free
-            due.append(min(self.next_read_s(now_s), held.forced_s) if is_ruled_out else held.probe_s)
+            free, held, kept = self.free(name, owner), self.held[name], self.kept(name, key)
+            if kept:
+                due.append(self.next_read_s(now_s))
+            elif free is not None and needs[name] > free:
+                due.append(min(self.next_read_s(now_s), held.forced_s))
+            else:
+                due.append(held.probe_s)
         return min(due)
 
     def fitting(self, now_s: float) -> list[Hashable]:
@@ -273,13 +302,15 @@ class Service:
         found = []
         for each in self.waiting.values():
             needs = each.needs
+            kept = {name: self.kept(name, each.key) for name in needs}
             asked = [
                 name for name in needs if name in self.held and self.held[name].needs_permit(needs[name], free[name])
             ]
             has_room = all(
-                (left := free[name]) is None or taken.get(name, 0) + amount <= left for name, amount in needs.items()
+                (left := free[name]) is None or taken.get(name, 0) + amount <= left - kept[name]
+                for name, amount in needs.items()
             )
-            if has_room and all(permits[name] > 0 for name in asked):
+            if has_room and all(permits[name] > 0 and not kept[name] for name in asked):
                 found.append(each.key)
                 taken |= {name: taken.get(name, 0) + amount for name, amount in needs.items()}
                 permits |= {name: permits[name] - 1 for name in asked}
@@ -290,8 +321,8 @@ class Service:
         self.waiting.expire(now_s)
         self.reserved.expire(now_s)
         if self.held and not self.waiting:
-            last = {name: max(held.since_s, held.refused_s) for name, held in self.held.items()}
-            self.held = {name: held for name, held in self.held.items() if now_s - last[name] < LINGER_S}
+            ends_s = {name: max(each.since_s, each.refused_s) + each.linger_s for name, each in self.held.items()}
+            self.held = {name: held for name, held in self.held.items() if now_s < ends_s[name]}
 
 
 def note_refusal(service: Service, refused: Amounts, error: CapoError, now_s: float) -> None:
@@ -303,7 +334,13 @@ def note_refusal(service: Service, refused: Amounts, error: CapoError, now_s: fl
         held.words, held.is_blind = quota.why(error), False
         held.refused = amount if held.refused is None else min(amount, held.refused)
         held.refused_s, held.forced_s, held.permits = now_s, now_s + FORCED_S, 0
-        held.probe_s = now_s + held.pause_s(now_s)
+        held.probe_s, held.linger_s = now_s + held.pause_s(now_s), FORGOTTEN_S
+
+
+def note_failure(service: Service, reserved: Reserved, now_s: float) -> None:
+    """Prolong the holds whose limits a create was sent against: another service names no quota when it fails it."""
+    for name in service.held.keys() & reserved.forced:
+        service.held[name].refused_s, service.held[name].linger_s = now_s, FORGOTTEN_S
 
 
 def note_success(service: Service, reserved: Reserved) -> list[Hashable]:
@@ -311,6 +348,7 @@ def note_success(service: Service, reserved: Reserved) -> list[Hashable]:
     permits = 0
     for name in service.held.keys() & (reserved.amounts or {}).keys():
         held = service.held[name]
+        held.linger_s = LINGER_S
         held.is_blind = held.is_blind or name in reserved.forced
         if held.refused is not None or held.is_blind:
             held.permits += 2

@@ -16,6 +16,7 @@ from capo.openstack import quota
 from capo.openstack.identity_outage import IdentityOutage
 from capo.openstack.list_poller import ListPoller
 from capo.openstack.quota_holds import QuotaHolds
+from capo.openstack.quota_places import QuotaPlaces
 from capo.openstack.reference_cache import ReferenceCache
 from capo.openstack.registrations import Registrations
 from capo.openstack.token_scope import TokenScope
@@ -35,6 +36,7 @@ class SharedState:
         now: monotonic seconds.
         wake: called with a key whose resources changed or were listed.
         registrations: of this state and of those that its owners may change to.
+        places: what replacements free in the project, also those with tokens of another scope.
     """
 
     def __init__(
@@ -43,12 +45,13 @@ class SharedState:
         now: Callable[[], float],
         wake: Callable[[Any], None],
         registrations: Registrations | None = None,
+        places: QuotaPlaces | None = None,
     ) -> None:
         self.scope = scope
         self.poller = ListPoller(self, now, wake, registrations)
         self.lookups = ReferenceCache(now)
         self.outage = IdentityOutage(now)
-        self.quota_holds = QuotaHolds(self._limits, now, wake)
+        self.quota_holds = QuotaHolds(self._limits, now, wake, places)
         self._wake = wake
         self._lock = threading.Lock()
         self._members: dict[Cloud, None] = {}

@@ -22,7 +22,7 @@ from capo.json_types import Body, Object
 from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.openstack.floating_ip import FloatingIP
-from controllers import server_child, server_spec
+from controllers import replacements, server_child, server_spec
 from controllers.openstackcluster import bastion_plan, endpoint_policy, floating_ips
 from controllers.openstackcluster.floating_ips import FloatingIPRequest
 from controllers.openstackcluster.scope import ClusterScope
@@ -75,6 +75,7 @@ def _act(scope: ClusterScope, plan: bastion_plan.Plan) -> Acted:
         case bastion_plan.Replace():
             return _replace(scope, plan)
         case bastion_plan.Delete():
+            replacements.release_bastion(scope.cloud, plan.child)
             return Acted(_delete(scope, plan.child))
         case bastion_plan.Refuse():
             raise server_child.foreign(scope.bastion_name)
@@ -117,6 +118,8 @@ def _create(scope: ClusterScope, plan: bastion_plan.Create) -> Acted:
         spec=_spec(scope),
         annotations={names.BASTION_HASH_ANNOTATION: plan.fingerprint},
     )
+    if plan.replacement:
+        replacements.renew_bastion(scope.cloud, body)
     wait = bastion_plan.waiting(server_child.create(scope.context, body), plan.replacement)
     return Acted(wait, bastion_plan.remembered(scope.cluster, None), plan.replacement)
 
@@ -141,6 +144,7 @@ def _delete(scope: ClusterScope, child: Object) -> Wait:
 
 def _replace(scope: ClusterScope, plan: bastion_plan.Replace) -> Acted:
     """Delete the child; report the cause, and what blocks the deletion."""
+    replacements.keep_bastion(scope.cloud, plan.child)
     wait = bastion_plan.replacing(plan.cause, 1, _delete(scope, plan.child))
     return Acted(wait, bastion_plan.remembered(scope.cluster, plan.child), plan.cause)
 
@@ -150,6 +154,8 @@ def _keep(scope: ClusterScope, child: Object, replacement: BastionReplacement | 
     server, known = OpenStackServer.model_validate(child), scope.cluster.status.bastion
     remembered = bastion_plan.remembered(scope.cluster, child)
     if wait := bastion_plan.waits_for(server):
+        if replacement:
+            replacements.renew_bastion(scope.cloud, child)
         # Each state shown would cost a write: status.bastion keeps a known bastion and shows a new one once it is up.
         is_known = known is not None and known.id == server.status.instance_id
         shown = bastion_plan.status(server, None, known) if is_known else remembered
@@ -157,6 +163,7 @@ def _keep(scope: ClusterScope, child: Object, replacement: BastionReplacement | 
     floating_ip = _floating_ip(scope, server)
     if isinstance(floating_ip, Create):
         return Acted(floating_ip, remembered)
+    replacements.release_bastion(scope.cloud, child)
     done = Done(floating_ips.changes(scope))
     return Acted(done, bastion_plan.with_address(bastion_plan.status(server, floating_ip), known))
 
@@ -269,6 +276,7 @@ def remove_bastion(scope: ClusterScope) -> Outcome:
     # before the server is deleted.
     if is_unrecorded and scope.find("floating_ip", BASTION_FLOATING_IP) is not None:
         return Wait("Deleting", "the floating IP of the bastion is being recorded", after_s=0.0)
+    replacements.release_bastion(scope.cloud, plan.child)
     return _delete(scope, plan.child)
 
 

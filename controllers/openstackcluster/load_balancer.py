@@ -32,7 +32,7 @@ from capo.errors import (
 from capo.json_types import Body
 from capo.openstack import load_balancer, network, octavia_providers, quota, subnet
 from capo.openstack.load_balancer import LoadBalancer, WantedListener, WantedLoadBalancer
-from controllers import roles
+from controllers import replacements, roles
 from controllers.openstackcluster import (
     allowed_cidrs,
     dns,
@@ -68,6 +68,7 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
     scope.found.vip_network = _vip_network(scope, spec)
     found = scope.find("load_balancer", LOAD_BALANCER)
     if found is None:
+        replacements.renew_load_balancer(scope.cloud, scope.context)
         _remove_left_behind(scope)
         wanted = _wanted(scope, spec)
         if isinstance(wanted, Wait):
@@ -87,13 +88,31 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
         return load_balancer_rebuild.of_failed(scope, LoadBalancer(found))
     if state in ("PENDING_CREATE", "PENDING_DELETE", "DELETED"):
         return _await(scope, found, f"load balancer {found['name']} is {state}")
-    return _ensure_children(scope, spec, found)
+    outcome = _ensure_children(scope, spec, found)
+    if isinstance(outcome, Done):
+        replacements.release_load_balancer(scope.cloud, scope.context)
+    return outcome
 
 
 def _remove_left_behind(scope: ClusterScope) -> None:
-    """Before another attempt, delete the VIP ports that Octavia left behind when it refused earlier ones."""
-    if _has_failed(scope) and scope.found.vip_network:
-        vip_ports.delete_in(scope, scope.found.vip_network[0].id)
+    """Before another attempt, delete the VIP ports that Octavia left behind when it refused earlier ones.
+
+    They are searched for once after each attempt: while none is sent, as without a quota, there are no new ones.
+    """
+    if not (_has_failed(scope) and scope.found.vip_network):
+        return
+    key, network_id, now_s = _attempt_key(scope), scope.found.vip_network[0].id, scope.context.started_s
+    if scope.looks.value(key) == network_id or scope.was_refused(key, within_s=vip_ports.YOUNG_S):
+        return
+    young = vip_ports.delete_in(scope, network_id, is_replaced=True)
+    until_s = scope.cloud_view.pending_until("load_balancer")
+    if young is None and (until_s is None or now_s >= until_s):
+        scope.looks.note(key, network_id, now_s=now_s)
+
+
+def _attempt_key(scope: ClusterScope) -> str:
+    """Return the key of the memory for the last attempt to create the load balancer."""
+    return f"{scope.uid} attempt"
 
 
 def _has_failed(scope: ClusterScope) -> bool:
@@ -251,6 +270,8 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Body:
     """Create the load balancer, and remember a refusal that the second VIP may have caused."""
     for kind in CHILDREN:
         scope.cloud_view.mark_written(kind)
+    scope.looks.forget(_attempt_key(scope))
+    scope.note_refusal(_attempt_key(scope))
     try:
         return _create_supported(scope, wanted)
     except UnsupportedByCloudError as error:
@@ -390,6 +411,7 @@ def _are_listed(scope: ClusterScope, found: Body) -> bool:
 
 def remove_load_balancer(scope: ClusterScope) -> Outcome:
     """Delete the load balancer; Octavia deletes its children and its VIP's port with it."""
+    replacements.release_load_balancer(scope.cloud, scope.context)
     left = scope.owned("load_balancer") if _may_be_there(scope) else []
     for body in left:
         if not LoadBalancer(body).provisioning_status.startswith("PENDING_"):

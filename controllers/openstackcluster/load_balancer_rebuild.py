@@ -14,7 +14,7 @@ from capo.engine.steps import Wait
 from capo.errors import NotFoundError
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import LoadBalancer
-from controllers import load_balancer_failure
+from controllers import load_balancer_failure, replacements
 from controllers.openstackcluster import vip_addresses
 from controllers.openstackcluster.changes import doubting
 from controllers.openstackcluster.scope import ClusterScope
@@ -72,6 +72,8 @@ def _live(scope: ClusterScope, load_balancer_id: str) -> LoadBalancer | None:
 
 def _delete(scope: ClusterScope, live: LoadBalancer) -> Wait:
     was_asked = scope.was_refused(f"deletion of {live.id}")
+    if not was_asked:  # else its quota may never be free
+        replacements.keep_load_balancer(scope.cloud, scope.context)
     with doubting(scope, KIND, live.id):
         load_balancer.delete(scope.cloud, live.id)
     scope.note_refusal(f"deletion of {live.id}")

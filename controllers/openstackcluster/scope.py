@@ -43,11 +43,15 @@ class GroupsFound:
         created: how many it created or tried to create.
         failure: why one that nothing needs could not be deleted.
         again_s: when to requeue for those that are to be deleted.
+        missing: how many have to be created.
+        replaced: how many it deleted for which others are missing.
     """
 
     created: int = 0
     failure: CapoError | None = None
     again_s: float | None = None
+    missing: int = 0
+    replaced: int = 0
 
 
 @dataclass

@@ -24,7 +24,7 @@ from capo.kube.kinds import (
     OPENSTACK_SERVER,
 )
 from capo.ledger import Ledger
-from capo.openstack import server_group
+from capo.openstack import quota, server_group
 from capo.openstack.kinds import SERVER_GROUP
 from capo.openstack.server_group import ServerGroup
 from controllers import anti_affinity, attempts
@@ -38,13 +38,12 @@ MAX_NAMED: Final = 5
 _REFERRERS: Final = (MACHINE_DEPLOYMENT, MACHINE_SET, KUBEADM_CONTROL_PLANE)
 
 
-def remove_unneeded(scope: ClusterScope, wanted: Set[str]) -> GroupsFound:
-    """Delete the groups that nothing needs; a failure is returned, so that it keeps no other group from being created.
+def remove_unneeded(scope: ClusterScope, found: GroupsFound, wanted: Set[str]) -> None:
+    """Delete the groups that nothing needs; a failure is noted, so that it keeps no other group from being created.
 
     Args:
         wanted: roles of the groups of the cluster's machines, also of those that are being deleted.
     """
-    found = GroupsFound()
     needed = wanted | _referred(scope)
     surplus = []
     for body in scope.owned(KIND):
@@ -56,7 +55,6 @@ def remove_unneeded(scope: ClusterScope, wanted: Set[str]) -> GroupsFound:
         attempts.try_each(surplus, partial(_withdraw, scope, found))
     except CapoError as error:
         found.failure = error
-    return found
 
 
 def _referred(scope: ClusterScope) -> set[str]:
@@ -91,14 +89,23 @@ def _withdraw(scope: ClusterScope, found: GroupsFound, body: Body) -> None:
     elif scope.looks.is_fresh(memory, body["id"], now_s=now_s, max_age_s=WITHDRAWN_S):
         found.again_s = WITHDRAWN_S
     elif not _is_named(scope, body["id"]) and not scope.is_seen(_used(body), body["id"]):
-        _delete_if_empty(scope, body)
+        _delete_if_empty(scope, found, body)
 
 
-def _delete_if_empty(scope: ClusterScope, body: Body) -> None:
-    """Delete a group; one with servers is tried again after the next resync."""
+def _delete_if_empty(scope: ClusterScope, found: GroupsFound, body: Body) -> None:
+    """Delete a group; one with servers is tried again after the next resync.
+
+    The quota that it frees is kept for a group that is missing.
+    """
+    key, slot, places = scope.context.key, _used(body), scope.cloud.quota_holds.places
+    is_replaced = found.replaced < found.missing
+    if is_replaced:
+        places.keep(key, slot, quota.of_create(KIND, 1))
     try:
         delete(scope, body)
+        found.replaced += is_replaced
     except BlockedError:
+        places.release(key, slot)
         scope.note_seen(_used(body), body["id"])
 
 

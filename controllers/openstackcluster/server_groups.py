@@ -41,12 +41,13 @@ def ensure_server_groups(scope: ClusterScope) -> Outcome:
     machines = _machines(scope)
     if not machines and not _may_exist(scope):
         return NotNeeded()
+    wanted = {group.role: group for obj, group in machines if not obj["metadata"].get("deletionTimestamp")}
     found = scope.found.server_groups
     if found is None:
+        missing = wanted.keys() - {record.role for record in scope.context.ledger.records_of_kind(KIND)}
+        found = scope.found.server_groups = GroupsFound(missing=len(missing))
         # Before any create: a quota that old groups use up would never have room for a new one.
-        found = server_group_removal.remove_unneeded(scope, {group.role for _, group in machines})
-        scope.found.server_groups = found
-    wanted = {group.role: group for obj, group in machines if not obj["metadata"].get("deletionTimestamp")}
+        server_group_removal.remove_unneeded(scope, found, {group.role for _, group in machines})
     for role, group in sorted(wanted.items()):
         if scope.find(KIND, role) is None:
             return _creation(scope, found, group)

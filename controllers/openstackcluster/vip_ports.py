@@ -20,7 +20,7 @@ from typing import Final
 
 from capo.engine.steps import Wait
 from capo.json_types import Body
-from capo.openstack import load_balancer, port
+from capo.openstack import load_balancer, port, quota
 from capo.openstack.load_balancer import LoadBalancer
 from capo.openstack.octavia_providers import OVN
 from capo.openstack.port import Port
@@ -30,6 +30,7 @@ from controllers.roles import NETWORK
 YOUNG_S: Final = 60.0
 """Octavia shows a load balancer seconds after its request completes."""
 OWNERS: Final = ("Octavia", "ovn-lb:vip")
+_PLACE: Final = "port of virtual IP"
 _DEVICE: Final = "lb-"
 _OVN_NAME: Final = "ovn-lb-vip-"
 _OVN_MONITOR: Final = "ovn-lb-hm:distributed"
@@ -104,13 +105,19 @@ def _is_used(found: Port, living: Iterable[LoadBalancer]) -> bool:
     return any(found.id == each.vip_port_id or load_balancer_id(found) == each.id for each in living)
 
 
-def delete_in(scope: ClusterScope, network_id: str) -> Wait | None:
+def delete_in(scope: ClusterScope, network_id: str, *, is_replaced: bool = False) -> Wait | None:
     """Delete the ports that Octavia left behind in a network; return the wait for those too young to judge.
+
+    Args:
+        is_replaced: another attempt follows, which needs a port again: the quota that they free is kept for it.
 
     Raises:
         CapoError: Neutron or Octavia cannot be asked.
     """
-    return delete(scope, left_behind(scope, port.in_network(scope.cloud, network_id).items))
+    found = left_behind(scope, port.in_network(scope.cloud, network_id).items)
+    if is_replaced and any(each.age_s >= YOUNG_S for each in found):
+        scope.cloud.quota_holds.places.keep(scope.context.key, _PLACE, quota.of_create("port", 1))
+    return delete(scope, found)
 
 
 def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:

@@ -19,7 +19,7 @@ from capo.errors import AmbiguousAnswerError, CapoError, NotFoundError, QuotaExc
 from capo.json_types import Body
 from capo.ledger import Ledger, Record
 from capo.names import Stamp
-from capo.openstack import load_balancer, octavia_providers
+from capo.openstack import load_balancer, octavia_providers, quota
 from capo.openstack.load_balancer import Member, WantedMember
 from controllers import drift, roles
 from controllers.drift import Policy
@@ -191,7 +191,7 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Out
     owners = partial(control_plane.owners, scope)
     if not is_given and (dead := dead_member(listed, role, owners, living_at=living_at)):
         # Its machine was deleted without it, for example because a user removed the finalizer.
-        _leave(scope, pool_id, dead)
+        _replace(scope, pool_id, dead)
         return Wait("Building", "a member without a machine leaves the pool", BUSY_S)
     found = mine(listed, scope.stamp(role), addresses=place.addresses)
     if found is None:
@@ -207,7 +207,7 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Out
             note_hold=lambda _reason, _message: load_balancer_lock.end_turn(scope),
         )
     if Member(found).address not in place.addresses or Member(found).provisioning_status == "PENDING_DELETE":
-        _leave(scope, pool_id, found)
+        _replace(scope, pool_id, found)
         return Wait("Building", "a member with another address leaves the pool", BUSY_S)
     scope.context.ledger.record(KIND, role, found["id"])
     scope.saw_member(pool_id, found["id"])
@@ -422,6 +422,12 @@ def _window_left_s(scope: MachineScope, role: str) -> float:
     """Return for how many seconds an unanswered create of the member may still take effect; 0 when it cannot."""
     pending, context = scope.context.ledger.pending.get(role), scope.context
     return max(0.0, pending.since_s + context.deps.ambiguous_window_s - context.started_s) if pending else 0.0
+
+
+def _replace(scope: MachineScope, pool_id: str, member: Body) -> None:
+    """Request the deletion of a member; keep the quota that it frees for the machine's own."""
+    scope.cloud.quota_holds.places.keep(scope.context.key, KIND, quota.of_create(KIND, 1))
+    _leave(scope, pool_id, member)
 
 
 def _leave(scope: MachineScope, pool_id: str, member: Body) -> None:

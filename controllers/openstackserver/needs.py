@@ -5,17 +5,27 @@ The first part asks for the whole server, so that no ports and volumes are creat
 
 from __future__ import annotations
 
+from api.v1alpha1 import OpenStackServer
 from capo.errors import CapoError
 from capo.openstack import flavor, quota
+from capo.openstack.cloud import Cloud
 from capo.openstack.quota import Amounts, Needs
 from capo.openstack.volume import WantedVolume
 from controllers.openstackserver import desired
 from controllers.openstackserver.scope import ServerScope
 
 
+def of_object(cloud: Cloud, server: OpenStackServer) -> Needs:
+    """Return what a server needs with all its parts, before its references are resolved."""
+    spec = server.spec
+    compute = {"instances": 1, **_of_flavor(cloud, id_=spec.flavor_id, name=spec.flavor)}
+    volumes = of_volumes(desired.volumes(server, "", ""))
+    return {quota.COMPUTE: compute, **volumes, **quota.of_create("port", len(spec.ports))}
+
+
 def of_server(scope: ServerScope) -> Needs:
     """Return what the server itself needs."""
-    return {quota.COMPUTE: {"instances": 1, **_of_flavor(scope)}}
+    return {quota.COMPUTE: {"instances": 1, **_of_flavor(scope.cloud, id_=scope.dependencies.flavor_id)}}
 
 
 def of_ports(scope: ServerScope, count: int) -> Needs:
@@ -36,10 +46,10 @@ def of_volumes(volumes: dict[str, WantedVolume]) -> Needs:
     return {quota.VOLUME: quota.of_volumes(sizes, types)} if volumes else {}
 
 
-def _of_flavor(scope: ServerScope) -> Amounts:
+def _of_flavor(cloud: Cloud, *, id_: str | None, name: str | None = None) -> Amounts:
     """Return cores and memory of the flavor; nothing if it cannot be looked up: the cloud decides then."""
     try:
-        found = flavor.get(scope.cloud, id_=scope.dependencies.flavor_id)
+        found = flavor.get(cloud, id_=id_, name=name)
     except CapoError:
         return {}
     told = {"cores": found.vcpus, "ram": found.ram_mib}

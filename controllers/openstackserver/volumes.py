@@ -35,11 +35,11 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
             lambda: _created(scope, missing),
             needs=lambda: needs.of_volumes_and_server(scope, missing),
         )
-    there = [each for each in found.values() if each is not None]
-    for each in there:
+    there = {role: each for role, each in found.items() if each is not None}
+    for role, each in there.items():
         if each.status == "error":
-            _replace(scope, each)
-    coming = [f"{each.name} is {each.status}" for each in there if each.status not in _USABLE]
+            _replace(scope, role, each, volumes[role])
+    coming = [f"{each.name} is {each.status}" for each in there.values() if each.status not in _USABLE]
     if coming:
         scope.cloud_view.poll("volume")
         return Wait("VolumeNotReady", f"volume {', '.join(coming)}")
@@ -88,12 +88,13 @@ def _of_running(scope: ServerScope) -> Outcome:
     return Done(", ".join(odd)) if states else NotNeeded()
 
 
-def _replace(scope: ServerScope, found: Volume) -> None:
+def _replace(scope: ServerScope, role: str, found: Volume, wanted: volume.WantedVolume) -> None:
     """Delete a failed volume, so that the next attempt creates another one.
 
     Raises:
         VolumeFailedError: always; the next attempt follows after a delay.
     """
+    scope.cloud.quota_holds.places.keep(scope.context.key, role, needs.of_volumes({role: wanted}))
     volume.delete(scope.cloud, found.id)
     scope.cloud_view.invalidate("volume", found.id)
     scope.cloud_view.mark_written("volume")

@@ -37,6 +37,7 @@ KEPT_S: Final[Mapping[str, float]] = {
     "edits": math.inf,
     "events": math.inf,
     "minted_owners": math.inf,
+    "quota_places": 86400.0,
     "tombstones": math.inf,
 }
 """For how long a cache keeps what is gone; one without a time fills up to its bound (``docs/reference/metrics.md``)."""

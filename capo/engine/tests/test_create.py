@@ -198,6 +198,21 @@ def test_a_pass_that_began_within_the_window_does_not_create_after_its_end() -> 
     assert isinstance(protocol.carry_out(refuse(AssertionError("must not be called"))), Wait)
 
 
+def test_a_repeated_create_that_is_refused_is_followed_by_a_list_for_the_first_may_take_effect_after_its_window() -> (
+    None
+):
+    world = CreateEnvironment()
+    lose_the_answer(world)
+    world.clock.advance(WINDOW_S + 1)
+    protocol = world.protocol()
+    assert world.cache_writer.looked_for_twins == []
+
+    with pytest.raises(ForbiddenError):
+        protocol.carry_out(refuse(ForbiddenError("policy")))
+
+    assert world.cache_writer.looked_for_twins == ["port"]
+
+
 def test_after_the_window_it_is_made_with_a_new_intent() -> None:
     world = CreateEnvironment()
     lose_the_answer(world)

@@ -159,6 +159,7 @@ def test_what_comes_after_its_window_is_noticed_within_a_minute(cloud: FakeCloud
     ledger.record("port", "port-0", "p2")
     cloud.put("port", port("p2"))
     cloud_view(cloud, ledger).upsert("port", port("p2"))
+    cloud_view(cloud, ledger).mark_created("port")
     cloud.woken.clear()
 
     cloud.put("port", port("p1"))

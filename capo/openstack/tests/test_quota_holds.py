@@ -19,6 +19,7 @@ from capo.errors import (
 from capo.openstack import quota_state
 from capo.openstack.quota import Left
 from capo.openstack.quota_holds import WAITING, Hold, QuotaHolds, Request
+from capo.openstack.quota_places import KEPT_S
 from capo.openstack.quota_state import BURST, BURST_S
 
 
@@ -422,3 +423,101 @@ def test_a_create_right_before_a_read_may_not_be_counted_in_it() -> None:
     project.told = {"cores": 4}  # all is used
 
     assert words(project.create("c", was_held=True)) == "quota of cores exhausted: needs 4, 0 left"
+
+
+# -- places of replacements -----------------------------------------------------------------------------------------
+
+
+def full_project(**told: Left) -> Project:
+    """Return a project of 4 cores, all used by a server that is about to be replaced, for which another one waits."""
+    project = Project(4, **told)
+    project.create("mine")
+    project.create("other")
+    project.clock.now_s += 61
+    assert words(project.create("other"))
+    project.holds.places.keep("mine", "server", {"compute": {"instances": 1, "cores": 4}})
+    project.used = 0
+    return project
+
+
+def test_what_a_replacement_frees_goes_to_its_owner_alone() -> None:
+    project = full_project()
+    project.clock.now_s += 61
+
+    assert words(project.create("other")).startswith("quota of cores exhausted: needs 4, 0 left")
+    assert words(project.create("third")) == (
+        "quota of cores exhausted: needs 4, 4 left, 4 kept for what is being replaced"
+    )
+    assert project.create("mine") is None
+    assert project.used == 4
+
+
+def test_a_create_with_other_credentials_of_the_project_does_not_take_it_either() -> None:
+    project, other = full_project(), Project(4)
+    other.holds = QuotaHolds(project._read, project.clock.now, other.woken.append, project.holds.places)
+
+    assert words(other.create("third")).endswith("4 kept for what is being replaced")
+
+
+def test_neither_a_probe_nor_a_create_against_unreadable_limits_takes_it() -> None:
+    project = full_project()
+    project.told = ForbiddenError("no")
+
+    for _ in range(10):
+        project.clock.now_s += 80
+        assert words(project.create("other"))
+
+    assert project.used == 0
+
+
+def test_a_place_is_kept_while_its_owner_asks_for_it_and_not_long_after() -> None:
+    project = full_project()
+    for _ in range(5):
+        project.clock.now_s += KEPT_S - 1
+        project.holds.places.renew("mine", "server", {})
+        assert words(project.create("third", was_held=True))
+
+    project.clock.now_s += KEPT_S + 1
+
+    assert project.create("third", was_held=True) is None
+
+
+def test_a_place_that_its_owner_took_is_not_kept_again_by_what_its_object_still_shows() -> None:
+    project = full_project()
+    assert project.create("mine") is None
+    project.cores = 8
+    project.clock.now_s += 61
+
+    project.holds.places.renew("mine", "server", {"compute": {"cores": 4}})
+
+    assert project.create("other", was_held=True) is None
+
+
+def test_a_larger_replacement_needs_room_for_the_difference() -> None:
+    project = full_project()
+    project.clock.now_s += 61
+
+    assert words(project.create("mine", 6)) == "quota of cores exhausted: needs 6, 4 left"
+
+
+def test_an_owner_whose_place_was_taken_from_outside_says_so_in_the_words_of_the_cloud() -> None:
+    project = full_project()
+    project.used = 2  # by somebody else
+
+    assert isinstance(project.create("mine"), QuotaExceededError)
+    told = words(project.create("mine"))
+
+    assert told.startswith(
+        "quota of cores exhausted: needs 4, 2 left; what the deletion of the former one freed is not"
+    )
+    assert told.endswith("Quota exceeded for cores: Requested (request req-1)")
+
+
+def test_an_owner_whose_create_failed_for_another_reason_keeps_its_place() -> None:
+    project = full_project()
+    request = project.request("mine")
+    assert project.holds.hold(request) is None
+    project.holds.settle(request, InvalidSpecError("no"))
+
+    assert words(project.create("third"))
+    assert project.create("mine") is None

@@ -91,6 +91,24 @@ class ClusterEnvironment(InMemoryEnvironment):
             },
         )
 
+    def place_another(self, name: str, *, cloud_name: str = "sim", **spec: Any) -> None:
+        """Create one more Cluster and its OpenStackCluster.
+
+        Args:
+            cloud_name: the credentials: those of the first cluster, or others of the same project.
+        """
+        uid = f"{name}-uid"
+        ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": name}
+        self.apply(CLUSTER, {"metadata": {"name": name, "uid": uid}, "spec": {"infrastructureRef": ref}})
+        metadata = {
+            "name": name,
+            "creationTimestamp": timestamp(self.clock.now()),
+            "ownerReferences": [{**OWNER, "name": name, "uid": uid}],
+            "labels": {names.CLUSTER_NAME_LABEL: name},
+        }
+        identity = {"name": "cloud", "cloudName": cloud_name}
+        self.apply(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": {"identityRef": identity, **spec}})
+
     def up(self, *, for_s: float = 60.0, **spec: Any) -> None:
         """Create a cluster and run its reconciles for ``for_s``."""
         self.place(**spec)

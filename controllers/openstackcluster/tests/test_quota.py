@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from capo.kube.kinds import OPENSTACK_CLUSTER
 from capo.openstack.quota_holds import WAITING
 from controllers.openstackcluster.tests.environment import BALANCER, COUNTS_OF_FULL, FULL, MANAGED, ClusterEnvironment
 
@@ -185,3 +186,34 @@ def test_a_port_beyond_the_quota_of_an_existing_load_balancer_waits_likewise(
     world.settle(for_s=600)
     assert world.is_ready()
     assert len(world.created()[path.strip("/")]) == 2
+
+
+@pytest.mark.parametrize("provider", ["amphora", "ovn"])
+@pytest.mark.parametrize("resource", ["load_balancer", "port"])
+@pytest.mark.parametrize("waiting_clusters", [1, 3])
+def test_any_number_of_load_balancers_that_wait_for_a_quota_costs_as_much_as_one(
+    world: ClusterEnvironment, waiting_clusters: int, resource: str, provider: str
+) -> None:
+    if provider == "ovn":
+        world.use_ovn()
+    names = [f"waiting-{number}" for number in range(waiting_clusters)]
+    creates = {"service": "load-balancer", "method": "POST"}
+    world.add_fault(match=creates, effect={"status": 503})
+    for name in names:
+        world.place_another(name, **MANAGED, **BALANCER)
+    world.settle(for_s=120)
+    used = sum(each["project_id"] == world.member.project_id for each in world.inventory()["ports"].values())
+    allow(world, "network" if resource == "port" else "load-balancer", resource, used if resource == "port" else 0)
+    world.clear_faults()
+    world.settle(for_s=1200)
+    assert {world.condition(OPENSTACK_CLUSTER, name, "LoadBalancerReady")["reason"] for name in names} == {
+        "QuotaExceeded"
+    }
+
+    for _ in range(3):
+        world.cloud.counter.reset()
+        world.settle(for_s=600)
+        requests = world.requests()
+        assert len(requests) <= 14, requests
+        assert sum(each.startswith("GET /v2.0/ports") for each in requests) <= 2, requests
+        assert sum(each.startswith("POST") for each in requests) <= 1, requests

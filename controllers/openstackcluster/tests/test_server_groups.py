@@ -47,12 +47,14 @@ def provision(fleet: ClusterEnvironment) -> None:
     fleet.cloud.counter.reset()
 
 
-def add(fleet: ClusterEnvironment, name: str, template: str = "md-0", **spec: Any) -> None:
+def add(
+    fleet: ClusterEnvironment, name: str, template: str = "md-0", *, cluster: str = CLUSTER_NAME, **spec: Any
+) -> None:
     """Create a machine as a clone of a template; without one if its name is empty."""
-    machine = objects.machine(name, CLUSTER_NAME)
+    machine = objects.machine(name, cluster)
     fleet.apply(MACHINE, machine)
     owner = {**machine, "metadata": fleet.get(MACHINE, name)["metadata"]}
-    made = objects.openstack_machine(name, CLUSTER_NAME, owner=owner, **({"antiAffinity": "soft"} | spec))
+    made = objects.openstack_machine(name, cluster, owner=owner, **({"antiAffinity": "soft"} | spec))
     fleet.apply(OPENSTACK_MACHINE, objects.cloned(made, template) if template else made)
 
 
@@ -363,6 +365,26 @@ def test_an_old_group_that_uses_up_the_quota_makes_room(fleet: ClusterEnvironmen
     fleet.cloud.set_quota("compute", fleet.member.project_id, "server_groups", 1)
     add(fleet, "one", "old")
     fleet.settle(for_s=120)
+    add(fleet, "two", "new")
+    remove(fleet, "one")
+    fleet.settle(for_s=1200)
+
+    assert list(groups(fleet)) == [f"k8s-clusterapi-cluster-default-{CLUSTER_NAME}-new"]
+    assert len(group(fleet)["members"]) == 1
+
+
+def test_a_group_gets_the_quota_of_the_one_that_it_replaces_although_others_wait_for_it(
+    fleet: ClusterEnvironment,
+) -> None:
+    fleet.cloud.set_quota("compute", fleet.member.project_id, "server_groups", 1)
+    add(fleet, "one", "old")
+    fleet.settle(for_s=120)
+    fleet.place_another("other", **MANAGED)
+    fleet.patch(CLUSTER, "other", {"status": {"initialization": {"infrastructureProvisioned": True}}})
+    add(fleet, "theirs", "theirs", cluster="other")
+    fleet.settle(for_s=900)
+    assert fleet.condition(OPENSTACK_CLUSTER, "other", READY)["reason"] == "QuotaExceeded"
+
     add(fleet, "two", "new")
     remove(fleet, "one")
     fleet.settle(for_s=1200)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from capo.engine import conditions
-from capo.kube.kinds import OPENSTACK_CLUSTER
-from controllers.openstackcluster.tests.environment import BALANCER, MANAGED, ClusterEnvironment
+from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
+from controllers.openstackcluster.tests.environment import BALANCER, MANAGED, SERVER, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 
 OCTAVIA = "/load-balancer/v2.0/lbaas"
@@ -147,3 +147,25 @@ def test_a_vip_port_is_young_by_the_clock_of_the_cloud(world: ClusterEnvironment
     world.settle(for_s=270)
     assert world.is_gone()
     assert world.created() == {}
+
+
+def test_the_next_attempt_gets_the_port_that_an_earlier_one_left_behind(world: ClusterEnvironment) -> None:
+    limit_listeners(world, 0)
+    world.up(**MANAGED, **BALANCER, for_s=30)
+    (left,) = vip_ports(world)
+    project_id = world.member.project_id
+    used = sum(each["project_id"] == project_id for each in world.inventory()["ports"].values())
+    world.simulator.call(lambda: world.cloud.set_quota("network", project_id, "port", used))
+    server = {"identityRef": {"name": "cloud", "cloudName": "sim"}, **SERVER}
+    server |= {"flavor": "m1.small", "ports": [{"network": {"id": left["network_id"]}}]}
+    world.apply(OPENSTACK_SERVER, {"metadata": {"name": "theirs"}, "spec": server})
+    world.settle(
+        until=lambda: world.condition(OPENSTACK_SERVER, "theirs", "PortsReady").get("reason") == "QuotaExceeded"
+    )
+    limit_listeners(world, 10)
+
+    world.settle(for_s=900)
+
+    assert world.is_ready(), world.message("Ready")
+    assert left["id"] not in world.inventory()["ports"]
+    assert world.inventory().get("servers", {}) == {}

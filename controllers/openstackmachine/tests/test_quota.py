@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from capo.kube.kinds import OPENSTACK_MACHINE
 from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 
 
@@ -41,3 +42,25 @@ def test_members_beyond_the_quota_wait_after_one_refusal_and_join_when_there_is_
     site.stage.settle(for_s=600)
     assert len(site.addresses()) == 3
     assert all(site.ingress(name) == ("True", "Ready") for name in ("one", "two", "three"))
+
+
+def test_a_member_that_is_replaced_gets_its_quota_again_although_others_wait_for_it(
+    site: ControlPlaneEnvironment,
+) -> None:
+    site.balance()
+    allow(site, 1)
+    site.add("one")
+    site.stage.settle(for_s=120)
+    site.add("two")
+    site.stage.settle(for_s=900)
+    assert site.ingress("two") == ("False", "QuotaExceeded")
+
+    (member,) = (each for each in site.all("members"))
+    site.stage.simulator.call(
+        lambda: site.stage.cloud.table("load-balancer", "members")[member["id"]].update(address="10.9.0.250")
+    )
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"status": {"resources": None}})  # so that its pool is listed
+    site.stage.settle(for_s=900)
+
+    assert site.addresses() == [site.address_of("one")]
+    assert site.ingress("one") == ("True", "Ready")

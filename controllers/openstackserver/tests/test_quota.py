@@ -303,3 +303,22 @@ def test_a_manager_that_is_killed_while_servers_wait_creates_none_twice(
     stage.settle(for_s=600)
 
     assert made(stage) == {"servers": 3, "ports": 3}
+
+
+def test_a_volume_that_is_replaced_gets_its_quota_again_although_others_wait_for_it(stage: InMemoryEnvironment) -> None:
+    allow(stage, "volume", volumes=1)
+    place(stage, rootVolume={"sizeGiB": 1})
+    stage.settle(for_s=60, until=lambda: "volumes" in made(stage))
+    place_more(stage, 1)
+    volumes = stage.cloud.table("volume", "volumes")
+
+    def is_deleted() -> bool:
+        stage.simulator.call(lambda: [each.update(status="error") for each in list(volumes.values())[:1]])
+        return any(request.startswith("DELETE") and "/volumes/" in request for request in stage.requests())
+
+    stage.settle(for_s=300, until=is_deleted)
+    assert stage.condition(KIND, "s0", "VolumesReady").get("reason") == "QuotaExceeded"
+    stage.settle(for_s=900)
+
+    assert stage.get(KIND, "s")["status"]["ready"] is True
+    assert made(stage)["volumes"] == 1
