@@ -326,6 +326,34 @@ def test_batch_that_only_adds_leaves_others_alone(world: ContractEnvironment) ->
     assert {address: after[address] for address in before} == before
 
 
+def test_batch_resets_what_it_omits_of_a_member_and_keeps_what_it_repeats(world: ContractEnvironment) -> None:
+    balancer = shared(world)
+    pool_id = balancer["pools"][0]["id"]
+    wanted = member("10.6.0.10", subnet_id=world.subnet_id)
+    made = load_balancer.create_member(world.cloud, pool_id, wanted)
+    drained: Body = {"weight": 0, "backup": True, "admin_state_up": False}
+
+    def drain() -> None:
+        world.settled(balancer["id"])
+        load_balancer.update_member(world.cloud, pool_id, made["id"], drained)
+        world.settled(balancer["id"])
+
+    def settings() -> Body:
+        found = world.cloud.get(LB, f"/lbaas/pools/{pool_id}/members/{made['id']}")["member"]
+        return {name: found[name] for name in drained}
+
+    drain()
+    add_members(world, pool_id, "10.6.0.10")
+    world.settled(balancer["id"])
+    assert settings() == {"weight": 1, "backup": False, "admin_state_up": True}
+
+    drain()
+    listed = load_balancer.members(world.cloud, pool_id)
+    load_balancer.add_members(world.cloud, pool_id, [member("10.6.0.11")], beside=listed)
+    world.settled(balancer["id"])
+    assert settings() == drained
+
+
 def test_members_of_other_subnets_and_networks_keep_their_subnet(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
