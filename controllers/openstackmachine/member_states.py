@@ -107,7 +107,7 @@ def failed(pool_id: str, member_id: str, repair: str) -> LoadBalancerFailedError
 
 
 def _repair(scope: MachineScope, pool_id: str, listed: Sequence[Body], found: Body) -> None:
-    """Have Octavia apply a member again, as it is.
+    """Send a member to Octavia again, as it is.
 
     It is not deleted and created again: a member in ERROR may serve, and may be the last one that does.
     """
