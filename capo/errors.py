@@ -374,7 +374,7 @@ class VolumeFailedError(RetryableError):
 
 
 class LoadBalancerFailedError(RetryableError):
-    """Octavia put the load balancer into ERROR."""
+    """Octavia put the load balancer, or a part of it, into ERROR."""
 
     reason = "LoadBalancerFailed"
     advice = (

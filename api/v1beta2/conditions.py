@@ -208,8 +208,8 @@ class Reason(StrEnum):
     """Floating IP could not be claimed, created or associated. Next step: do what the message says; it begins with the
     name of the error."""
     LOAD_BALANCER_MEMBER_ERROR = "LoadBalancerMemberError"
-    """Machine could not be added to or removed from the load balancer. Next step: do what the message says; it begins
-    with the name of the error."""
+    """Machine could not be added to or removed from the load balancer, or its member is in ERROR. Next step: do what
+    the message says; it begins with the name of the error."""
     INVALID_MACHINE_SPEC = "InvalidMachineSpec"
     """Spec of a machine or server contradicts itself, or the cloud refuses it as malformed."""
     INVALID_CLUSTER_SPEC = "InvalidClusterSpec"
@@ -290,7 +290,7 @@ class Reason(StrEnum):
     VOLUME_FAILED = "VolumeFailed"
     """Ours: Cinder put a volume into an error state."""
     LOAD_BALANCER_FAILED = "LoadBalancerFailed"
-    """Ours: Octavia put the load balancer into ERROR."""
+    """Ours: Octavia put the load balancer, or a part of it, into ERROR."""
     IP_ADDRESS_DELETED = "IPAddressDeleted"
     """Ours: the IPAddress of an answered IPAddressClaim was deleted. Next step: delete the claim, so that it is made
     again."""

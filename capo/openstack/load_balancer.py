@@ -427,7 +427,9 @@ def _member(wanted: WantedMember) -> Body:
 
 def _kept_member(found: Mapping[str, Any]) -> Body:
     """Return an existing member in the form in which a batch repeats it."""
-    fields = ("address", "protocol_port", "subnet_id")
+    # A batch sets fields that it omits to their defaults: it would enable a member that an operator disabled.
+    settings = ("weight", "admin_state_up", "backup", "monitor_address", "monitor_port")
+    fields = ("address", "protocol_port", "subnet_id", *settings)
     return {name: found[name] for name in fields if found.get(name) is not None}
 
 

@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs/reference/beyond.md"
 OF_CLUSTERS: Final = {*(f"W-{number}" for number in range(51, 91)), "W-95"}
 OF_TEMPLATES: Final = {f"W-{number}" for number in range(91, 95)}
-OF_SERVERS: Final = {f"W-{number:02}" for number in range(1, 48)}
+OF_SERVERS: Final = {f"W-{number:02}" for number in range(1, 49)}
 NUMBER: Final = re.compile(r"(?<![A-Za-z0-9])[wW][-_](\d\d)(?!\d)")
 """``W-12`` in a text, ``_w_12`` in the name of a test."""
 TESTS: Final = re.compile(r"`([\w/]+\.py)::(test_\w+)`")

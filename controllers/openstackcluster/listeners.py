@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from capo.engine.steps import Create, Outcome, Wait
-from capo.errors import CapoError, ConflictError, UnsupportedByCloudError
+from capo.errors import CapoError, ConflictError, LoadBalancerFailedError, UnsupportedByCloudError
 from capo.json_types import Body, Json
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import (
@@ -35,6 +35,14 @@ from controllers.openstackcluster.scope import ClusterScope
 
 CHILDREN: Final = ("listener", "pool", "health_monitor")
 ACTIVE: Final = "ACTIVE"
+ERROR: Final = "ERROR"
+RECHECK_S: Final = 15.0
+"""A child that is still pending while its load balancer is ACTIVE is read again after this time."""
+_UPDATES: Final = {
+    "listener": load_balancer.update_listener,
+    "pool": load_balancer.update_pool,
+    "health_monitor": load_balancer.update_health_monitor,
+}
 
 
 def upsert(scope: ClusterScope, body: Body) -> None:
@@ -106,9 +114,46 @@ def converge(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Out
             )
         return _busy(scope, balancer)
     for kind, child in (("listener", listener), ("pool", pool)):
-        if step := _converge_settings(scope, balancer, kind, child):
+        if step := _resend(scope, balancer, kind, child) or _converge_settings(scope, balancer, kind, child):
             return step
     return _converge_monitor(scope, balancer, pool, wanted)
+
+
+def has_failed(scope: ClusterScope) -> bool:
+    """Return whether a recorded child was listed in ERROR; makes no request."""
+    for kind in CHILDREN:
+        own = with_ids([record.id for record in scope.context.ledger.records_of_kind(kind)])
+        if scope.cloud_view.peek(kind, lambda body: body.get("provisioning_status") == ERROR, among=own):
+            return True
+    return False
+
+
+def _resend(scope: ClusterScope, balancer: Body, kind: str, child: Body) -> Outcome | None:
+    """Send a child in ERROR to Octavia again, as it is; return the wait for one that changes, None if it works.
+
+    Raises:
+        LoadBalancerFailedError: it is in ERROR; that it was sent again may correct it.
+        CapoError: Octavia refuses.
+    """
+    if child.get("provisioning_status") not in (ERROR, "PENDING_UPDATE"):
+        return None
+    if LoadBalancer(balancer).provisioning_status != ACTIVE:
+        return _busy(scope, balancer)
+    scope.cloud_view.invalidate(kind, child["id"])  # what is cached may be older than the end of the last change
+    live = scope.cloud_view.get(kind, child["id"])
+    if live.get("provisioning_status") != ERROR:
+        is_active = live.get("provisioning_status") == ACTIVE
+        return None if is_active else Wait("Building", f"{kind} {live['id']} is being changed", RECHECK_S)
+    _UPDATES[kind](scope.cloud, live["id"], {"name": live["name"]})
+    _mark_busy(scope, balancer)
+    scope.cloud_view.poll("load_balancer")
+    name = kind.replace("_", " ")
+    place = f"{name} {live['id']} of load balancer {balancer['name']}"
+    raise LoadBalancerFailedError(
+        f"{place} is in state ERROR; the provider sent it to Octavia again",
+        resource=f"{kind} {live['id']}",
+        next_step=f"If it stays so, ask Octavia's admin: the logs of its worker or provider name the {name}.",
+    )
 
 
 def _converge_settings(scope: ClusterScope, balancer: Body, kind: str, child: Body) -> Outcome | None:
@@ -243,7 +288,7 @@ def _converge_monitor(scope: ClusterScope, balancer: Body, pool: Body, wanted: W
     change = balancer_settings.monitor_change(scope, wanted.pool.monitor, found, changes)
     if not changes or _is_held(scope, change):
         balancer_settings.keep_monitor(scope, wanted.pool.monitor, found["id"], is_in_place=not changes)
-        return None
+        return _resend(scope, balancer, "health_monitor", found)
     if LoadBalancer(balancer).provisioning_status != ACTIVE:
         return _busy(scope, balancer)
     with doubting(scope, "health_monitor", found["id"]):

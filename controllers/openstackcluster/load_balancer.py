@@ -313,7 +313,9 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Bo
     _tidy(scope, is_complete=is_complete)
     # A status that was restored or moved may lack the settings that external changes are found by.
     is_recorded = bool(scope.cluster.status.load_balancer_settings)
-    if is_complete and is_recorded and scope.is_unchanged(scope.balancers, wanted):
+    # Octavia may put a child into ERROR and the load balancer into ACTIVE.
+    is_working = not listeners.has_failed(scope)
+    if is_complete and is_recorded and is_working and scope.is_unchanged(scope.balancers, wanted):
         return Done(_joined(note, scope.held_changes(wanted)))
     if spec.allowed_cidrs and is_enforced and _bastion_addresses(scope) is None:
         # Otherwise the bastion would have no access to the API server until they are known.
@@ -331,7 +333,12 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Bo
         if not held:
             listeners.confirm(scope, wanted)
         return Done(_joined(note, held))
-    return _meanwhile(scope, step) if is_complete else step
+    return _meanwhile(scope, step) if is_complete and _is_shown_ready(scope) else step
+
+
+def _is_shown_ready(scope: ClusterScope) -> bool:
+    shown = conditions.find((scope.context.obj.get("status") or {}).get("conditions") or (), CONDITION)
+    return shown is not None and shown["status"] == "True"
 
 
 def _missing_vip(balancer: LoadBalancer) -> InvalidSpecError | None:

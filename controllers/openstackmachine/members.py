@@ -1,7 +1,8 @@
 """The machine's member in each pool of the API load balancer; the pools belong to the OpenStackCluster.
 
 The poller does not list members. They are listed in their pool right before one is created, so that none is created
-twice, and read again with the pools once per resync. Missing members of other machines are added in the same change.
+twice, and after its create until it is ACTIVE; then with a changed pool, once per resync. Missing members of other
+machines are added in the same change.
 Source: docs/explanation/go-provider.md, G-34, and W-28.
 """
 
@@ -23,13 +24,22 @@ from capo.openstack import load_balancer, octavia_providers, quota
 from capo.openstack.load_balancer import Member, WantedMember
 from controllers import drift, roles
 from controllers.drift import Policy
-from controllers.openstackmachine import control_plane, given_pools, load_balancer_lock, member_weights, pools, ports
+from controllers.openstackmachine import (
+    control_plane,
+    given_pools,
+    load_balancer_lock,
+    member_states,
+    member_weights,
+    pools,
+    ports,
+)
 from controllers.openstackmachine.load_balancer_lock import BUSY_S
 from controllers.openstackmachine.openstackserver import INFRASTRUCTURE, was_provisioned
 from controllers.openstackmachine.ports import Place
 from controllers.openstackmachine.scope import MachineScope
 
 KIND: Final = "member"
+CONDITION: Final = "APIServerIngressReady"
 
 
 @dataclass(frozen=True)
@@ -134,10 +144,7 @@ def _is_left_out(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> bo
     member_id = scope.context.ledger.id_of(seat.role)
     if member_id is None and seat.role != roles.member(seat.port):
         return False  # the machine may have joined before second members were created
-    if not any(member["id"] == member_id for member in _listed(scope, seat.pool_id)):
-        return True
-    scope.saw_member(seat.pool_id, member_id or "")
-    return False
+    return not any(member["id"] == member_id for member in _listed(scope, seat.pool_id))
 
 
 def _remember(scope: MachineScope, infra: OpenStackCluster, pool_id_list: list[str]) -> None:
@@ -148,17 +155,22 @@ def _remember(scope: MachineScope, infra: OpenStackCluster, pool_id_list: list[s
 
 
 def _is_known(scope: MachineScope, seat: Seat) -> bool:
-    """Return whether the recorded member was observed in the pool recently, or is listed there now."""
+    """Return whether the recorded member was ACTIVE when it was last seen."""
     member_id = scope.context.ledger.id_of(seat.role)
     if member_id is None:
         return False
-    if scope.has_seen_member(seat.pool_id, member_id):
-        return True
-    pool = scope.cloud_view.get("pool", seat.pool_id)
-    is_there = any(member.id == member_id for member in load_balancer.Pool(pool).members)
-    if is_there:
-        scope.saw_member(seat.pool_id, member_id)
-    return is_there
+    shown = scope.machine.status.conditions
+    was_joined = any(each.type == CONDITION and each.status == "True" for each in shown)
+    seen = member_states.seen(scope, seat.pool_id, member_id)
+    if seen is not None:
+        # A member that took effect serves while a setting of it changes.
+        is_changing = was_joined and seen.provisioning_status == "PENDING_UPDATE"
+        return is_changing or seen.provisioning_status == member_states.ACTIVE
+    if not was_joined or load_balancer_lock.is_active(scope):
+        return False
+    # Octavia is busy after a start of this process: that is no reason to doubt the member.
+    pool = load_balancer.Pool(scope.cloud_view.get(pools.KIND, seat.pool_id))
+    return any(member.id == member_id for member in pool.members)
 
 
 def _ensure_in_turn(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Outcome:
@@ -210,9 +222,7 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Out
         _replace(scope, pool_id, found)
         return Wait("Building", "a member with another address leaves the pool", BUSY_S)
     scope.context.ledger.record(KIND, role, found["id"])
-    scope.saw_member(pool_id, found["id"])
-    member_weights.saw(scope, pool_id, found)
-    return Done()
+    return member_states.outcome(scope, pool_id, listed, found)
 
 
 def _place(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Place | None:
@@ -330,8 +340,7 @@ def _created(
         made = _added_together(scope, pool_id, listed, missing) if others else None
         if made is None:
             made = load_balancer.create_member(scope.cloud, pool_id, own)
-    scope.saw_member(pool_id, made["id"])
-    member_weights.saw(scope, pool_id, made)
+    member_states.saw(scope, pool_id, made)
     if former_id:
         drift.REPAIRS.labels(drift.MEMBERS, "repaired").inc()
         text = f"member {former_id} of pool {pool_id} was removed externally; created it again as {made['id']}"
@@ -408,6 +417,8 @@ def _leave_as(scope: MachineScope, pool_id: str, listed: Sequence[Body], role: s
         scope.context.ledger.drop(role)
         return None
     _leave(scope, pool_id, found)
+    if Member(found).provisioning_status == member_states.ERROR:  # an earlier deletion may have failed
+        raise member_states.failed(pool_id, found["id"], "its deletion was requested again")
     return Wait("Deleting", f"member {found['id']} is leaving", BUSY_S)
 
 

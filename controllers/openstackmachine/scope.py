@@ -55,9 +55,8 @@ class MachineScope:
     ) -> None:
         self.context = context
         self.owners = owners
-        self._seen = memory.seen
         self.patience = memory.patience
-        self.weights = memory.weights
+        self.members = memory.members
         self.repairs = memory.repairs
         self.turns = memory.turns
         self.turn_at = ""
@@ -156,14 +155,6 @@ class MachineScope:
         """Return the stamp of one of the object's resources."""
         return Stamp(self.context.owner, role)
 
-    def saw_member(self, pool_id: str, member_id: str) -> None:
-        """Record that a member is in a pool now."""
-        self._seen.put((pool_id, member_id), None)
-
-    def has_seen_member(self, pool_id: str, member_id: str) -> bool:
-        """Return whether a member was observed in a pool within the last resync period."""
-        return (pool_id, member_id) in self._seen
-
 
 class Sight:
     """Ignores records of creates: members, the only kind created here, are listed in their pool before each create.
@@ -194,8 +185,8 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class SeenWeight:
-    """The weight of a member when it was last compared.
+class SeenMember:
+    """A member as Octavia last showed it.
 
     Args:
         seen_s: steady seconds.
@@ -204,7 +195,8 @@ class SeenWeight:
 
     seen_s: float
     pool_updated_at: str | None
-    weight: int
+    provisioning_status: str
+    weight: int | None
 
 
 @dataclass(frozen=True)
@@ -212,16 +204,14 @@ class Memory:
     """Facts about load balancers that all reconciles share; not persisted.
 
     Args:
-        seen: members, by pool and id, that were observed within the last resync period.
+        members: as Octavia last showed them, by pool and id.
         patience: since when machines wait for the record of their pools.
-        weights: of members, by pool and id.
         repairs: earlier repairs of external changes.
         turns: of machines that change the same load balancer.
     """
 
-    seen: Bounded[tuple[str, str], None]
+    members: Bounded[tuple[str, str], SeenMember]
     patience: Patience
-    weights: Bounded[tuple[str, str], SeenWeight]
     repairs: Repairs
     turns: Turns
 
@@ -229,9 +219,8 @@ class Memory:
     def of(cls, deps: Dependencies) -> Memory:
         """Return an empty memory."""
         return cls(
-            Bounded.by_age(deps.sync_period_s, deps.clock.now, name="pool_members"),
+            Bounded.by_age(_DAY_S, deps.clock.now, name="pool_members"),
             Patience(deps.clock),
-            Bounded.by_age(_DAY_S, deps.clock.now, name="member_weights"),
             Repairs(deps.clock),
             Turns(deps.clock),
         )

@@ -10,10 +10,10 @@ from typing import Final
 
 from capo.engine.steps import Plan, Step, nothing
 from controllers import address_pairs as edits
-from controllers.openstackmachine import address_pairs, ingress, openstackserver
+from controllers.openstackmachine import address_pairs, ingress, members, openstackserver
 
 INSTANCE: Final = "InstanceReady"
-INGRESS: Final = "APIServerIngressReady"
+INGRESS: Final = members.CONDITION
 
 STEPS: Final = (
     Step(INSTANCE, ensure=openstackserver.ensure, remove=openstackserver.remove),

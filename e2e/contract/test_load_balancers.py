@@ -310,6 +310,43 @@ def test_members_come_and_go_one_by_one(world: ContractEnvironment) -> None:
     load_balancer.delete_member(world.cloud, pool_id, made["id"])
 
 
+def test_members_are_active_once_their_load_balancer_is(world: ContractEnvironment) -> None:
+    balancer = shared(world)
+    pool_id = balancer["pools"][0]["id"]
+
+    def states() -> dict[str, str]:
+        return {each["address"]: each["provisioning_status"] for each in load_balancer.members(world.cloud, pool_id)}
+
+    first = load_balancer.create_member(world.cloud, pool_id, member("10.6.0.10", subnet_id=world.subnet_id))
+    assert first["provisioning_status"] == "PENDING_CREATE"
+    world.settled(balancer["id"])
+    assert states() == {"10.6.0.10": "ACTIVE"}
+
+    more = [member(address, subnet_id=world.subnet_id) for address in ("10.6.0.11", "10.6.0.12")]
+    load_balancer.add_members(world.cloud, pool_id, more, beside=load_balancer.members(world.cloud, pool_id))
+    world.settled(balancer["id"])
+    assert states() == dict.fromkeys(("10.6.0.10", "10.6.0.11", "10.6.0.12"), "ACTIVE")
+
+    load_balancer.update_member(world.cloud, pool_id, first["id"], {"name": first["name"]})
+    world.settled(balancer["id"])
+    assert states() == dict.fromkeys(("10.6.0.10", "10.6.0.11", "10.6.0.12"), "ACTIVE")
+
+
+def test_members_that_are_sent_again_as_they_are_stay(world: ContractEnvironment) -> None:
+    balancer = shared(world)
+    pool_id = balancer["pools"][0]["id"]
+    load_balancer.create_member(world.cloud, pool_id, member("10.6.0.10", subnet_id=world.subnet_id))
+    world.settled(balancer["id"])
+    before = load_balancer.members(world.cloud, pool_id)
+
+    load_balancer.add_members(world.cloud, pool_id, (), beside=before)
+    assert world.last.status == 202
+    world.settled(balancer["id"])
+
+    after = load_balancer.members(world.cloud, pool_id)
+    assert [{**each, "updated_at": None} for each in after] == [{**each, "updated_at": None} for each in before]
+
+
 def test_batch_that_only_adds_leaves_others_alone(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
@@ -324,6 +361,34 @@ def test_batch_that_only_adds_leaves_others_alone(world: ContractEnvironment) ->
     after = {each["address"]: each["id"] for each in load_balancer.members(world.cloud, pool_id)}
     assert set(after) == {"10.6.0.10", "10.6.0.11", "10.6.0.12"}
     assert {address: after[address] for address in before} == before
+
+
+def test_batch_resets_what_it_omits_of_a_member_and_keeps_what_it_repeats(world: ContractEnvironment) -> None:
+    balancer = shared(world)
+    pool_id = balancer["pools"][0]["id"]
+    wanted = member("10.6.0.10", subnet_id=world.subnet_id)
+    made = load_balancer.create_member(world.cloud, pool_id, wanted)
+    drained: Body = {"weight": 0, "backup": True, "admin_state_up": False}
+
+    def drain() -> None:
+        world.settled(balancer["id"])
+        load_balancer.update_member(world.cloud, pool_id, made["id"], drained)
+        world.settled(balancer["id"])
+
+    def settings() -> Body:
+        found = world.cloud.get(LB, f"/lbaas/pools/{pool_id}/members/{made['id']}")["member"]
+        return {name: found[name] for name in drained}
+
+    drain()
+    add_members(world, pool_id, "10.6.0.10")
+    world.settled(balancer["id"])
+    assert settings() == {"weight": 1, "backup": False, "admin_state_up": True}
+
+    drain()
+    listed = load_balancer.members(world.cloud, pool_id)
+    load_balancer.add_members(world.cloud, pool_id, [member("10.6.0.11")], beside=listed)
+    world.settled(balancer["id"])
+    assert settings() == drained
 
 
 def test_members_of_other_subnets_and_networks_keep_their_subnet(world: ContractEnvironment) -> None:

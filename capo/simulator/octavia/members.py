@@ -14,7 +14,7 @@ from capo.simulator.octavia.state import (
     around_pool,
     balancer_of,
     change,
-    check_mutable,
+    check_pool_mutable,
     members_of,
     missing,
     monitor_of,
@@ -30,7 +30,8 @@ METADATA_SERVICE: Final = frozenset({ipaddress.ip_address("169.254.169.254")})
 """Addresses that no member may have: machines read their metadata there."""
 BATCH_ARGUMENT: Final = "members_"
 BATCH_KEY: Final = "members"
-TITLE: Final = "Pool"
+DEFAULTED: Final = ("admin_state_up", "weight", "backup", "monitor_address", "monitor_port")
+"""Fields that a batch resets if it omits them. Source: octavia/api/v2/types/member.py, `MemberPOST`, their defaults."""
 FILTERS: Final = known_of(MEMBER)
 PATH: Final = "/pools/{pool_id}/members"
 
@@ -102,7 +103,7 @@ async def create_member(request: Request) -> Response:
         raise bad(f"{values['address']} is not a valid option for member address")
     member = _new(request, pool, values)
     check_quota(cloud, request.project_id, "member")
-    check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
+    check_pool_mutable(cloud, pool)
     if any(_key(other) == _key(member) for other in members_of(cloud, pool["id"])):
         raise _taken(_key(member))
     _check(cloud, pool, [member], "creation")
@@ -117,7 +118,7 @@ async def put_member(request: Request) -> Response:
     given = body_of(request, ARGUMENT, KEY)
     changes = Reader(ARGUMENT, {KEY: given}).put(MEMBER, given, KEY)
     member = _member(request, pool)
-    check_mutable(balancer_of(request.cloud, pool), TITLE, pool["id"])
+    check_pool_mutable(request.cloud, pool)
     member |= changes
     _change(request, pool, [(member, "PENDING_UPDATE")])
     return Response(200, {KEY: view.member(request.cloud, member)})
@@ -127,7 +128,7 @@ async def put_member(request: Request) -> Response:
 async def delete_member(request: Request) -> Response:
     pool = _pool(request)
     member = _member(request, pool)
-    check_mutable(balancer_of(request.cloud, pool), TITLE, pool["id"])
+    check_pool_mutable(request.cloud, pool)
     _check(request.cloud, pool, [member], "deletion")
     _change(request, pool, [(member, "PENDING_DELETE")])
     return Response(204)
@@ -147,7 +148,7 @@ async def put_members(request: Request) -> Response:
     fresh = [_new(request, pool, values) for values, _ in wanted if _key(values) not in have]
     if fresh:
         check_quota(cloud, request.project_id, "member", len(fresh))
-    check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
+    check_pool_mutable(cloud, pool)
     # Existing members are checked with the batch's values, not with their present ones.
     _check(cloud, pool, [values for values, _ in wanted], "batch update")
     members = [(member, "PENDING_CREATE") for member in fresh]
@@ -156,7 +157,7 @@ async def put_members(request: Request) -> Response:
     for values, given in wanted:
         if _key(values) in have:
             kept = have[_key(values)]
-            kept |= {name: values[name] for name in given if name in values}
+            kept |= {name: value for name, value in values.items() if name in given or name in DEFAULTED}
             members.append((kept, "PENDING_UPDATE"))
     if request.query.get("additive_only", "false").lower() not in {"true", "1"}:
         members += [(member, "PENDING_DELETE") for key, member in have.items() if key not in keys]

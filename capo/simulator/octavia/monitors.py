@@ -12,7 +12,7 @@ from capo.simulator.octavia.state import (
     around_pool,
     balancer_of,
     change,
-    check_mutable,
+    check_pool_mutable,
     find,
     monitor_of,
     new,
@@ -23,7 +23,6 @@ from capo.simulator.routing import Fault, Request, Response
 
 ARGUMENT: Final = "health_monitor_"
 KEY: Final = "healthmonitor"
-TITLE: Final = "Pool"
 FILTERS: Final = known_of(MONITOR, "pool_id")
 PARENT: Final = Attribute("pool_id", uuid, is_mandatory=True)
 
@@ -46,7 +45,7 @@ async def create_monitor(request: Request) -> Response:
     values = Reader(ARGUMENT, {KEY: given}).post((*MONITOR, PARENT), given, KEY)
     cloud, pool = request.cloud, find(request, "pools", values["pool_id"])
     check_quota(cloud, request.project_id, "health_monitor")
-    check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
+    check_pool_mutable(cloud, pool)
     if monitor_of(cloud, pool["id"]) is not None:
         raise Fault(409, "This pool already has a health monitor")
     drivers.driver_of(balancer_of(cloud, pool)).check_monitor(cloud, values)
@@ -86,7 +85,7 @@ def _check_type(kind: str, given: Json) -> None:
 def _find(request: Request) -> tuple[Json, Json]:
     monitor = find(request, "healthmonitors", request.match["id"])
     pool = table(request.cloud, "pools")[monitor["pool_id"]]
-    check_mutable(balancer_of(request.cloud, pool), TITLE, pool["id"])
+    check_pool_mutable(request.cloud, pool)
     return monitor, pool
 
 

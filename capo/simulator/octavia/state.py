@@ -37,10 +37,32 @@ class Failure:
 
 
 @dataclass(slots=True)
+class PartFailure:
+    """Parts of load balancers that do not become ACTIVE although their load balancer does.
+
+    Octavia writes the state of each part on its own, and the load balancer's last, whether the change failed or not.
+    Source: octavia/controller/worker/v2/tasks/lifecycle_tasks.py, `MemberToErrorOnRevertTask` and those beside it.
+
+    Args:
+        kind: Of the parts, as `members`.
+        name: Regular expression for the names of the parts.
+        status: The state that they have instead.
+        for_s: Seconds after which they become ACTIVE; None for never.
+    """
+
+    kind: str
+    name: re.Pattern[str]
+    status: str = "ERROR"
+    for_s: float | None = None
+    times: int = 1
+
+
+@dataclass(slots=True)
 class Notes:
     """Octavia's state besides its resources."""
 
     failures: list[Failure] = field(default_factory=list)
+    part_failures: list[PartFailure] = field(default_factory=list)
 
 
 _NOTES: Final[WeakKeyDictionary[Cloud, Notes]] = WeakKeyDictionary()
@@ -129,14 +151,24 @@ def balancer_of(cloud: Cloud, part: Json) -> Json:
     return table(cloud, "loadbalancers")[part["loadbalancer_id"]]
 
 
-def check_mutable(balancer: Json, title: str, resource_id: str) -> None:
-    """Refuse a change of a part while its load balancer is not ACTIVE.
+def check_mutable(parent: Json, title: str, resource_id: str) -> None:
+    """Refuse a change of a part while its load balancer or pool is not ACTIVE.
 
     Raises:
         Fault: 409 that names the resource that is locked.
     """
-    if balancer["provisioning_status"] != "ACTIVE":
+    if parent["provisioning_status"] != "ACTIVE":
         raise Fault(409, f"{title} {resource_id} is immutable and cannot be updated.")
+
+
+def check_pool_mutable(cloud: Cloud, pool: Json) -> None:
+    """Refuse a change inside a pool while it or its load balancer is not ACTIVE.
+
+    Raises:
+        Fault: 409.
+    """
+    for each in (pool, balancer_of(cloud, pool)):
+        check_mutable(each, "Pool", pool["id"])
 
 
 def check_state(balancer: Json, *states: str) -> None:
@@ -189,8 +221,9 @@ def _settle(cloud: Cloud, touched: list[Json], status: str, finish: Callable[[],
         finish()
         end = "ACTIVE"
     for resource in touched:
-        resource |= {"provisioning_status": end, "updated_at": time_of(cloud)}
-        if end == "ACTIVE" and resource["id"] in table(cloud, "healthmonitors"):
+        own_end = _end_of_part(cloud, resource) if end == "ACTIVE" else end
+        resource |= {"provisioning_status": own_end, "updated_at": time_of(cloud)}
+        if own_end == "ACTIVE" and resource["id"] in table(cloud, "healthmonitors"):
             resource["operating_status"] = "ONLINE"
 
 
@@ -200,6 +233,16 @@ def _fails(cloud: Cloud, balancer: Json) -> bool:
             failure.times -= 1
             return True
     return False
+
+
+def _end_of_part(cloud: Cloud, part: Json) -> str:
+    for failure in notes(cloud).part_failures:
+        if failure.times > 0 and part["id"] in table(cloud, failure.kind) and failure.name.search(part["name"]):
+            failure.times -= 1
+            if failure.for_s is not None:
+                cloud.after(failure.for_s, lambda: part.update(provisioning_status="ACTIVE", updated_at=time_of(cloud)))
+            return failure.status
+    return "ACTIVE"
 
 
 def around_pool(cloud: Cloud, pool: Json) -> list[tuple[Json, str]]:
@@ -223,3 +266,16 @@ def fail_changes(cloud: Cloud, order: Json) -> Json:
     failure = Failure(re.compile(order.get("name", "")), int(order.get("times", 1)))
     notes(cloud).failures.append(failure)
     return {"pending": sum(item.times for item in notes(cloud).failures)}
+
+
+@service.tweak("fail_parts")
+def fail_parts(cloud: Cloud, order: Json) -> Json:
+    """End the next changes of parts in another state than ACTIVE: `{"kind": "members", "name": regular expression}`.
+
+    Optional: `name`, `status` (ERROR), `for_s` (for ever), `times` (1).
+    """
+    failure = PartFailure(order["kind"], re.compile(order.get("name", "")))
+    failure.status, failure.for_s = order.get("status", failure.status), order.get("for_s")
+    failure.times = int(order.get("times", failure.times))
+    notes(cloud).part_failures.append(failure)
+    return {"pending": sum(item.times for item in notes(cloud).part_failures)}

@@ -231,6 +231,25 @@ def test_next_change_of_a_load_balancer_ends_in_error(stage: SimulatorEnvironmen
     assert [status_of(stage, each) for each in made] == ["ACTIVE", "ERROR", "ACTIVE"]
 
 
+def test_next_member_ends_in_error_beside_an_active_load_balancer(stage: SimulatorEnvironment) -> None:
+    _, subnet = stage.network()
+    pool = {"name": "p", "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}
+    listener = {"protocol": "TCP", "protocol_port": 6443, "default_pool": pool}
+    make = stage.member.make
+    made = make(f"{OCTAVIA}/loadbalancers", "loadbalancer", name="lb", vip_subnet_id=subnet, listeners=[listener])
+    stage.clock.move(5)
+    members = f"{OCTAVIA}/pools/{made['pools'][0]['id']}/members"
+    order(stage.member, "A member fails while its load balancer is ACTIVE")
+
+    for number in (5, 6):
+        make(members, "member", address=f"10.6.0.{number}", protocol_port=6443)
+        stage.clock.move(5)
+
+    found = {each["address"]: each["provisioning_status"] for each in stage.member.ask("GET", members)["members"]}
+    assert found == {"10.6.0.5": "ERROR", "10.6.0.6": "ACTIVE"}
+    assert status_of(stage, made["id"]) == "ACTIVE"
+
+
 def test_quota_is_met(stage: SimulatorEnvironment) -> None:
     network, _ = stage.network()
     order(stage.member, "A quota is met", PROJECT_ID=stage.member.project_id)

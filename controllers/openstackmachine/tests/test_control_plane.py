@@ -63,7 +63,7 @@ def test_a_machine_without_a_port_on_the_network_of_the_cluster_is_told_and_asks
     assert not [r for r in site.stage.requests() if "/members" in r]
 
 
-def test_member_costs_two_requests_and_none_afterwards(site: ControlPlaneEnvironment) -> None:
+def test_member_costs_three_requests_and_none_afterwards(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
@@ -73,7 +73,7 @@ def test_member_costs_two_requests_and_none_afterwards(site: ControlPlaneEnviron
     site.stage.patch(MACHINE, "one", {"status": {"phase": "Running"}})
     site.stage.settle(for_s=60)
 
-    assert [r.partition(" ")[0] for r in before] == ["GET", "POST"], before
+    assert [r.partition(" ")[0] for r in before] == ["GET", "POST", "GET"], before
     assert [r for r in site.stage.requests() if "lbaas" in r and not r.endswith("/loadbalancers")] == before
 
 

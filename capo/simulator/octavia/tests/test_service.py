@@ -260,6 +260,57 @@ def test_changes_can_be_ordered_to_end_in_error(stage: SimulatorEnvironment) -> 
     assert status(stage, made) == 404
 
 
+def parts(stage: SimulatorEnvironment, collection: str) -> Any:
+    """Return the states of the parts of a kind by name."""
+    found = stage.member.ask("GET", f"{OCTAVIA}/{collection}")[collection.rpartition("/")[2]]
+    return {item["name"]: item["provisioning_status"] for item in found}
+
+
+def test_members_can_be_ordered_to_end_in_error_beside_an_active_load_balancer(stage: SimulatorEnvironment) -> None:
+    made = full(stage)
+    members = f"pools/{made['pools'][0]['id']}/members"
+    stage.tweak("load-balancer/fail_parts", kind="members", name="^m1$")
+
+    for name, address in (("m1", "10.6.0.6"), ("m2", "10.6.0.7")):
+        stage.member.make(f"{OCTAVIA}/{members}", "member", name=name, address=address, protocol_port=6443)
+        stage.clock.move(5)
+
+    assert parts(stage, members) == {"m0": "ACTIVE", "m1": "ERROR", "m2": "ACTIVE"}
+    assert (status(stage, made), parts(stage, "pools")) == ("ACTIVE", {"p": "ACTIVE"})
+    again = [{"address": f"10.6.0.{number}", "protocol_port": 6443} for number in (5, 6, 7)]
+    stage.member.ask("PUT", f"{OCTAVIA}/{members}", {"members": again})
+    stage.clock.move(5)
+    assert set(parts(stage, members).values()) == {"ACTIVE"}
+
+
+def test_members_can_be_ordered_to_become_active_after_their_load_balancer(stage: SimulatorEnvironment) -> None:
+    made = full(stage)
+    members = f"pools/{made['pools'][0]['id']}/members"
+    stage.tweak("load-balancer/fail_parts", kind="members", name="^m1$", status="PENDING_CREATE", for_s=60)
+
+    stage.member.make(f"{OCTAVIA}/{members}", "member", name="m1", address="10.6.0.6", protocol_port=6443)
+    stage.clock.move(5)
+    assert (status(stage, made), parts(stage, members)["m1"]) == ("ACTIVE", "PENDING_CREATE")
+
+    stage.clock.move(60)
+    assert parts(stage, members)["m1"] == "ACTIVE"
+
+
+def test_a_pool_in_error_accepts_no_member(stage: SimulatorEnvironment) -> None:
+    made = full(stage)
+    pool_id = made["pools"][0]["id"]
+    assert status(stage, made) == "ACTIVE"
+    stage.tweak("load-balancer/fail_parts", kind="pools")
+    stage.member.ask("PUT", f"{OCTAVIA}/pools/{pool_id}", {"pool": {"name": "p"}})
+    stage.clock.move(5)
+    member = {"member": {"address": "10.6.0.6", "protocol_port": 6443}}
+
+    code, text = refused(stage, "POST", f"/pools/{pool_id}/members", member)
+
+    assert (code, text) == (409, f"Pool {pool_id} is immutable and cannot be updated.")
+    assert (status(stage, made), parts(stage, "pools")) == ("ACTIVE", {"p": "ERROR"})
+
+
 def test_the_list_of_versions_needs_no_token_and_ends_with_the_newest(stage: SimulatorEnvironment) -> None:
     versions = stage.member.ask("GET", "/load-balancer/", headers={"X-Auth-Token": ""})["versions"]
 
