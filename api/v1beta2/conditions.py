@@ -50,8 +50,8 @@ class ConditionType(StrEnum):
     MACHINES_GONE = "MachinesGone"
     """Ours: a cluster that is being deleted waits until all its machines are deleted."""
     LEFTOVERS_GONE = "LeftoversGone"
-    """Ours: False while a cluster is being deleted whose workloads left load balancers, volumes and the like; else not
-    shown.
+    """Ours: False while a cluster is being deleted whose workloads left load balancers, volumes and the like, and while
+    the name in `spec.workloadLeftovers` is one of another namespace; else not shown.
     """
 
     INSTANCE_READY = "InstanceReady"
