@@ -123,8 +123,9 @@ class Reason(StrEnum):
     NOT_REFERRED = "NotReferred"
     """Ours: nothing creates machines from the template, so that nothing is looked up for it. No action is needed."""
     NAMES_TAKEN = "NamesTaken"
-    """Ours: resources of our names belong to another owner or to none; the message names them. Next step: delete what
-    the message names if it is unused, or rename it."""
+    """Ours: resources of our names belong to another owner or to none; the message names them, with credentials of an
+    OpenStackClusterIdentity without id and owner. Next step: delete what the message names if it is unused, or rename
+    it."""
     DUPLICATE_RESOURCE = "DuplicateResource"
     """Ours: a second resource carries the stamp of the object and is not changed; the message names both ids. Next
     step: delete the one of the two that nothing uses."""

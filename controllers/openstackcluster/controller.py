@@ -118,7 +118,9 @@ class ClusterController:
             dropped = [*dropped, template_references.TYPE]
         found, cluster = scope.found, scope.cluster
         taken, unique = (
-            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, scope.namesakes())
+            ([], [])
+            if scope.context.is_taken_over
+            else name_conflicts.condition(scope.cloud_view, scope.namesakes(), is_shared=scope.is_shared)
         )
         shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.context.ledger, results), *taken]
         return Report(

@@ -18,7 +18,7 @@ from capo.engine.steps import NotNeeded, Outcome, Results, Wait, is_done
 from capo.engine.store import Index
 from capo.errors import BlockedError, CapoError, ConflictError, InvalidClusterSpecError, NotFoundError
 from capo.json_types import Body, Object
-from capo.kube.kinds import OPENSTACK_CLUSTER
+from capo.kube.kinds import OPENSTACK_CLUSTER, keys_of, named_in
 from capo.ledger import location_of
 from capo.openstack import cloud_provider, floating_ip, load_balancer, security_group, volume
 from capo.openstack.floating_ip import FloatingIP
@@ -37,7 +37,6 @@ from controllers.roles import LOAD_BALANCER
 log = logging.getLogger(__name__)
 
 DELETE: Final = "Delete"
-CLUSTER_IDENTITY: Final = "ClusterIdentity"
 AGE_S: Final = 600.0
 """Volumes are listed once for a deletion, unless a list is not older than this when it begins."""
 YOUNG_S: Final = 60.0
@@ -105,7 +104,7 @@ def text(scope: ClusterScope, found: Leftovers) -> str:
 
 def _owner(scope: ClusterScope) -> Owner:
     """Return the cluster as its workloads know it."""
-    obj, is_shared = scope.context.obj, scope.cluster.spec.identity_ref.type == CLUSTER_IDENTITY
+    obj, is_shared = scope.context.obj, scope.is_shared
     name, refused = name_of(obj), refusal(obj)
     is_others = is_shared and not name.startswith(cloud_provider.unique_name(scope.namespace, ""))
     return Owner(
@@ -164,12 +163,9 @@ def _namesake(scope: ClusterScope, name: str) -> str | None:
     found = [obj for obj in scope.context.deps.store.find(_BY_WORKLOAD_NAME, name) if _is_beside(scope, obj)]
     if not found:
         return None
-    known = sorted(obj["metadata"]["name"] for obj in found if obj["metadata"]["namespace"] == scope.namespace)
-    if not known:
-        keys = sorted(f"{obj['metadata']['namespace']}/{obj['metadata']['name']}" for obj in found)
-        log.info("Another namespace has the same name", extra={"key": str(scope.context.key), "others": keys})
-    which = f"OpenStackCluster {scope.namespace}/{known[0]}" if known else "an OpenStackCluster in another namespace"
-    return f"{which} has the name {name!r}, too"
+    extra = {"key": str(scope.context.key), "others": keys_of(found)}
+    log.info("Workloads of several clusters have one name of their cluster", extra=extra)
+    return f"{named_in(scope.namespace, OPENSTACK_CLUSTER, found)[0]} has the name {name!r}, too"
 
 
 def _is_beside(scope: ClusterScope, obj: Object) -> bool:

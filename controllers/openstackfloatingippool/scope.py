@@ -22,6 +22,7 @@ from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from capo.openstack.resource_cache import Index, Selection, either, found_by, with_ids
 from controllers import roles
+from controllers.credential_secrets import is_shared
 from controllers.openstackfloatingippool import ipam
 from controllers.openstackfloatingippool.reservations import Reservations
 
@@ -146,6 +147,11 @@ class PoolScope:
             return stamp.owner == self.context.owner
         is_recorded = self.context.ledger.id_of(roles.floating_ip_of(body["id"])) == body["id"]
         return is_recorded and FloatingIP(body).description == names.floating_ip_description(self.name)
+
+    def port_of(self, body: Body) -> str:
+        """Return what a floating IP leads to, for messages: shared credentials do not show the ports of others."""
+        is_shown = not is_shared(self.obj["spec"]["identityRef"])
+        return f"port {FloatingIP(body).port_id}" if is_shown else "a port"
 
     def place(self, ip: str) -> Hashable:
         """Return an address with its project, as a key of the reservations."""

@@ -120,7 +120,7 @@ def test_the_same_name_in_the_same_project_proves_nothing_and_the_message_names_
         world.settle(for_s=600)
 
     assert balancer["id"] in world.created()["loadbalancers"]
-    assert "an OpenStackCluster in another namespace has the name 'prod', too, so nothing is deleted" in (
+    assert "OpenStackCluster in another namespace has the name 'prod', too, so nothing is deleted" in (
         world.message(TYPE)
     )
     assert "evil" not in shown_texts(world)
@@ -212,7 +212,7 @@ def test_with_shared_credentials_a_claimed_name_finds_nothing_on_networks_of_oth
     world: ClusterEnvironment, policy: str, is_managed: bool, word: str
 ) -> None:
     share_credentials(world)
-    spec = {"identityRef": SHARED, "workloadLeftovers": {"policy": policy, "clusterName": "prod"}}
+    spec: dict[str, Any] = {"identityRef": SHARED, "workloadLeftovers": {"policy": policy, "clusterName": "prod"}}
     if is_managed:
         world.up(**MANAGED, **BALANCER, **spec)
     else:
