@@ -62,6 +62,8 @@ class CapoError(Exception):
         status: HTTP status of the answer, None if there was none.
         resource: what it concerns, as ``kind name-or-id``.
         next_step: overrides the class's advice.
+        if_shared: the message for an object whose credentials other namespaces share, without resources that may be
+            theirs; it names what ``resource`` does. None: both may be shown.
     """
 
     reason: str = "OpenStackError"
@@ -69,7 +71,7 @@ class CapoError(Exception):
     retry: str = ""
     """What is retried and when, as a sentence; empty where the advice includes it."""
 
-    def __init__(  # each is optional and named at every call
+    def __init__(  # noqa: PLR0913 - each is optional and named at every call
         self,
         message: str,
         *,
@@ -77,6 +79,7 @@ class CapoError(Exception):
         status: int | None = None,
         resource: str | None = None,
         next_step: str | None = None,
+        if_shared: str | None = None,
     ) -> None:
         self.message = _cut(message, MAX_MESSAGE)
         super().__init__(self.message)
@@ -84,11 +87,21 @@ class CapoError(Exception):
         self.status = status
         self.resource = resource
         self.next_step = next_step or self.advice
+        self.if_shared = if_shared
 
     def about(self, resource: str) -> Self:
         """Return a copy of the fault with its resource; an error may be shared, so it is not changed itself."""
         found = copy.copy(self)
         found.resource = resource
+        return found
+
+    def withheld(self) -> Self:
+        """Return the fault for an object with shared credentials; the caller logs what it does not show."""
+        if self.if_shared is None:
+            return self
+        found = copy.copy(self)
+        found.message, found.resource = _cut(f"{self.if_shared}; the manager's log has more", MAX_MESSAGE), None
+        found.args = (found.message,)
         return found
 
     def retried(self, when: str) -> Self:

@@ -128,6 +128,15 @@ def cluster_resource_name(namespace: str, cluster: str) -> str:
     return f"{namespace}-{cluster}"
 
 
+def may_name_workloads(name: str, namespace: str) -> bool:
+    """Return whether clusters of a namespace may have a name in their cloud controller and CSI driver.
+
+    The default is ``<namespace>.<Cluster>``: otherwise a namespace could use the default name of another one's cluster.
+    """
+    beginning, dot, _ = name.partition(".")
+    return not dot or beginning == namespace
+
+
 def created_by(cluster: str) -> str:
     """Return the description of every resource that is created for a cluster."""
     return f"Created by cluster-api-provider-openstack cluster {cluster}"

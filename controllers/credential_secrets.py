@@ -25,6 +25,11 @@ CLOUDS_KEY: Final = "clouds.yaml"
 CACERT_KEY: Final = "cacert"
 
 
+def is_shared(ref: Object) -> bool:
+    """Return whether an identityRef leads to credentials that other namespaces may share."""
+    return ref.get("type") == "ClusterIdentity"
+
+
 class Reader(Protocol):
     """Reads single objects: :class:`capo.kube.client.Kube`, or an operator's access."""
 
@@ -190,15 +195,14 @@ class Secrets:
 
     def _noted(self, ref: Object, read: Callable[[], T]) -> T:
         """Return the result of a read, and note whether the Secret of an OpenStackClusterIdentity can be read."""
-        is_shared = ref.get("type") == "ClusterIdentity"
         try:
             found = read()
         except IdentityError as error:
-            if is_shared:
+            if is_shared(ref):
                 with self._lock:
                     self._unreadable[ref["name"]] = error.message
             raise
-        if is_shared:
+        if is_shared(ref):
             with self._lock:
                 self._unreadable.pop(ref["name"], None)
         return found
@@ -207,11 +211,16 @@ class Secrets:
         """Return clouds.yaml and the CA bundle of a Secret."""
         secret = self._kube.get(SECRET, source.namespace, source.name)
         if secret is None:
-            raise IdentityError(f"Secret {source.namespace}/{source.name} does not exist")
+            raise _unusable(source, "does not exist")
         clouds = _decoded(secret, CLOUDS_KEY)
         if clouds is None:
-            raise IdentityError(f"Secret {source.namespace}/{source.name} has no key {CLOUDS_KEY}")
+            raise _unusable(source, f"has no key {CLOUDS_KEY}")
         return clouds, _decoded(secret, CACERT_KEY)
+
+
+def _unusable(source: Source, why: str) -> IdentityError:
+    """Return the error about a Secret, which may be in another namespace than the object that uses it."""
+    return IdentityError(f"Secret {source.namespace}/{source.name} {why}", if_shared=f"the Secret {why}")
 
 
 def _decoded(secret: Mapping[str, Any], key: str) -> bytes | None:
@@ -221,5 +230,5 @@ def _decoded(secret: Mapping[str, Any], key: str) -> bytes | None:
     try:
         return base64.b64decode(value, validate=True)
     except binascii.Error as error:
-        metadata = secret["metadata"]
-        raise IdentityError(f"Secret {metadata['namespace']}/{metadata['name']}: key {key} is not base64") from error
+        source = Source(secret["metadata"]["namespace"], secret["metadata"]["name"])
+        raise _unusable(source, f"has a key {key} that is not base64") from error

@@ -20,6 +20,7 @@ from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from capo.shares import CloudKey
 from controllers import credentials_condition, location, ownership, replacements
+from controllers.credential_secrets import is_shared
 from controllers.credentials import CredentialsCache
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,10 @@ class OwnCredentials:
     def describe(self, obj: Object, deps: Dependencies) -> str:
         """Return a description of the object's credentials."""
         return self._cache.describe_in_use(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+    def is_shared(self, obj: Object, deps: Dependencies) -> bool:
+        """Return whether other namespaces share the object's credentials."""
+        return is_shared(obj["spec"]["identityRef"])
 
     def forget(self, obj: Object) -> bool:
         """Read the Secret again at the next reconcile; return whether the credentials may be outdated."""

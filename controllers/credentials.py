@@ -35,7 +35,7 @@ from capo.openstack.clouds import Clouds
 from capo.openstack.identity import Credentials
 from capo.openstack.poller_pool import Site
 from capo.shares import CloudKey
-from controllers.credential_secrets import NotAccepted, Read, Secrets, Source, Unreadable
+from controllers.credential_secrets import NotAccepted, Read, Secrets, Source, Unreadable, is_shared
 
 Edit = tuple[int, int]
 _Place = tuple[str, str, str, str, str | None]
@@ -336,8 +336,7 @@ class CredentialsCache:
     @staticmethod
     def describe(ref: Object, namespace: str) -> str:
         """Return a description of an identityRef's credentials, for messages."""
-        is_shared = ref.get("type") == "ClusterIdentity"
-        where = f"OpenStackClusterIdentity {ref['name']}" if is_shared else f"Secret {namespace}/{ref['name']}"
+        where = f"OpenStackClusterIdentity {ref['name']}" if is_shared(ref) else f"Secret {namespace}/{ref['name']}"
         return f"{where}, cloud {ref['cloudName']!r}"
 
     def cloud_key(self, ref: Object | None, namespace: str) -> CloudKey | None:

@@ -50,8 +50,8 @@ class ConditionType(StrEnum):
     MACHINES_GONE = "MachinesGone"
     """Ours: a cluster that is being deleted waits until all its machines are deleted."""
     LEFTOVERS_GONE = "LeftoversGone"
-    """Ours: False while a cluster is being deleted whose workloads left load balancers, volumes and the like; else not
-    shown.
+    """Ours: False while a cluster is being deleted whose workloads left load balancers, volumes and the like, and while
+    the name in `spec.workloadLeftovers` is one of another namespace; else not shown.
     """
 
     INSTANCE_READY = "InstanceReady"
@@ -123,8 +123,9 @@ class Reason(StrEnum):
     NOT_REFERRED = "NotReferred"
     """Ours: nothing creates machines from the template, so that nothing is looked up for it. No action is needed."""
     NAMES_TAKEN = "NamesTaken"
-    """Ours: resources of our names belong to another owner or to none; the message names them. Next step: delete what
-    the message names if it is unused, or rename it."""
+    """Ours: resources of our names belong to another owner or to none; the message names them, with credentials of an
+    OpenStackClusterIdentity without id and owner. Next step: delete what the message names if it is unused, or rename
+    it."""
     DUPLICATE_RESOURCE = "DuplicateResource"
     """Ours: a second resource carries the stamp of the object and is not changed; the message names both ids. Next
     step: delete the one of the two that nothing uses."""

@@ -200,7 +200,8 @@ class WorkloadLeftovers(Model):
         Annotated[str, Schema(min_length=1, max_length=100, pattern="^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$")] | None
     ) = None
     """Name of the cluster in its cloud controller (`--cluster-name`) and its Cinder CSI driver (`--cluster`). No other
-    cluster may have it. Default: `<namespace>.<name of the Cluster>`. May change at any time."""
+    cluster may have it; one with a dot must begin with the namespace and a dot. Default: `<namespace>.<name of the
+    Cluster>`. May change at any time."""
 
 
 class FailureDomainNetwork(Model):

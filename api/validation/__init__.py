@@ -13,7 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from api.validation import credentials, machines, openstackcluster, openstackclustertemplate, owner, templates, warning
+from api.validation import (
+    credentials,
+    machines,
+    openstackcluster,
+    openstackclustertemplate,
+    owner,
+    templates,
+    warning,
+    workloads,
+)
 from api.validation.difference import Fault
 from capo.json_types import Json
 
@@ -35,7 +44,11 @@ _EXEMPT: Final = frozenset({"OpenStackClusterTemplate", "OpenStackMachineTemplat
 
 def faults_of_create(kind: str, new: Json) -> list[Fault]:
     """Return what an object may not be created with; nothing if it is valid."""
-    return owner.faults(kind, new, None) or [*credentials.faults(kind, new, None), *templates.faults(new, None)]
+    return owner.faults(kind, new, None) or [
+        *credentials.faults(kind, new, None),
+        *templates.faults(new, None),
+        *workloads.faults(kind, new, None),
+    ]
 
 
 def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> list[Fault]:
@@ -54,7 +67,12 @@ def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> li
     annotations = (new.get("metadata") or {}).get("annotations") or {}
     if is_dry_run and kind in _EXEMPT and DRY_RUN in annotations:
         return []
-    return [*KINDS[kind](old, new), *credentials.faults(kind, new, old), *templates.faults(new, old)]
+    return [
+        *KINDS[kind](old, new),
+        *credentials.faults(kind, new, old),
+        *templates.faults(new, old),
+        *workloads.faults(kind, new, old),
+    ]
 
 
 def warnings_of(kind: str, obj: Json) -> list[str]:

@@ -53,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         obj = _read(arguments.cluster)
         cluster = OpenStackCluster.model_validate(obj)
+        if refusal := workload_leftovers.refusal(obj):
+            raise ValueError(refusal)
         reference = cluster.spec.identity_ref
         entry = arguments.cloud or reference.cloud_name
         credentials = identity.parse(arguments.clouds.read_bytes(), entry, region=reference.region or None)

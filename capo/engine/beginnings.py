@@ -17,7 +17,7 @@ from capo.engine.seen import Seen
 from capo.engine.store import Index
 from capo.engine.writer import Writer
 from capo.errors import OwnerIdCopiedError
-from capo.kube.kinds import Key, Kind
+from capo.kube.kinds import Key, Kind, keys_of, named_in
 from capo.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -104,15 +104,16 @@ class Beginnings:
         return names.restored_owner_id(lost, key.kind.kind, key.namespace, key.name)
 
     def _other_with(self, key: Key, owner: str) -> str | None:
-        """Return kind and name of another object with this owner id, None if there is none.
+        """Return another object with this owner id as a message names it, None if there is none.
 
         A copied annotation does not count.
         """
-        for obj in self._deps.store.find(self._by_owner_id, owner):
-            namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-            if (namespace, name) != (key.namespace, key.name):
-                return f"{key.kind.kind} {namespace}/{name}"
-        return None
+        found = self._deps.store.find(self._by_owner_id, owner)
+        others = [o for o in found if (o["metadata"]["namespace"], o["metadata"]["name"]) != (key.namespace, key.name)]
+        if not others:
+            return None
+        log.warning("Objects have one owner id", extra={"key": str(key), "others": keys_of(others), "owner": owner})
+        return named_in(key.namespace, key.kind, others)[0]
 
 
 def finalizers(obj: Mapping[str, Any]) -> list[str]:

@@ -177,6 +177,9 @@ class CredentialsSource(Protocol):
     def describe(self, obj: Mapping[str, Any], deps: Dependencies) -> str:
         """Return the location of the object's credentials, for messages."""
 
+    def is_shared(self, obj: Mapping[str, Any], deps: Dependencies) -> bool:
+        """Return whether other namespaces share the object's credentials: its user may not see all of the project."""
+
     def forget(self, obj: Mapping[str, Any]) -> bool:
         """Invalidate the cached credentials: the cloud refused them.
 

@@ -1,7 +1,8 @@
-"""Conditions of a reconcile as a whole, beside those of its steps; pure."""
+"""Conditions of a reconcile as a whole, beside those of its steps, and what its errors show."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 from capo.engine import conditions
@@ -9,8 +10,18 @@ from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Plan, Results, Wait, all_done
 from capo.errors import BlockedError, CapoError, IdentityError, NotAuthorizedError, OwnerIdCopiedError
 
+log = logging.getLogger(__name__)
+
 AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 AUTHENTICATION_FAILED: Final = "OpenStackAuthenticationFailed"
+
+
+def for_user(error: CapoError, key: str, *, is_shared: bool) -> CapoError:
+    """Return an error as the object shows it; log what shared credentials keep from its user."""
+    if not is_shared or error.if_shared is None:
+        return error
+    log.info("Error that an object with shared credentials does not show", extra={"key": key, "err": error.sentence})
+    return error.withheld()
 
 
 def from_refusal(error: CapoError) -> list[Condition]:

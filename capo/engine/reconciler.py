@@ -277,9 +277,13 @@ class Reconciler(Generic[S]):
         }
 
     def _named(self, obj: Mapping[str, Any], error: CapoError) -> CapoError:
-        """Return a credentials error with the place of the credentials: several objects may share them."""
+        """Return an error as the object shows it; with the place of the credentials, which may be others', too."""
+        if self._credentials is None:
+            return error
+        key = f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+        error = overall.for_user(error, key, is_shared=self._credentials.is_shared(obj, self.deps))
         is_theirs = isinstance(error, IdentityError | NotAuthorizedError) and error.resource is None
-        return error.about(self._credentials.describe(obj, self.deps)) if is_theirs and self._credentials else error
+        return error.about(self._credentials.describe(obj, self.deps)) if is_theirs else error
 
     def _protocol(self, context: ReconcileContext, scope: S, writer: Writer) -> CreateProtocol:
         def made(create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -65,6 +65,18 @@ class Kind:
         """Return the kind in the version in which one of its objects was read: in that version it is served."""
         version = str(obj.get("apiVersion") or "").rpartition("/")[2]
         return replace(self, version=version, older="") if version else self
+
+
+def named_in(namespace: str, kind: Kind, objects: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return objects as messages in a namespace name them, its own ones first: those of others by their kind alone."""
+    keys = [(obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in objects]
+    own = sorted(f"{kind.kind} {namespace}/{name}" for of, name in keys if of == namespace)
+    return [*own, *([f"{kind.kind} in another namespace"] if len(own) < len(keys) else [])]
+
+
+def keys_of(objects: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return objects as logs name them."""
+    return sorted(f"{obj['metadata']['namespace']}/{obj['metadata']['name']}" for obj in objects)
 
 
 class Key(NamedTuple):

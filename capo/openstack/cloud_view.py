@@ -478,10 +478,12 @@ class CloudView:
         unstamped = [body for body in unstamped if body["id"] == upstream_id] or unstamped
         if len(unstamped) > 1:
             ids = ", ".join(sorted(body["id"] for body in unstamped))
-            raise AmbiguousMatchError(f"{len(unstamped)} {kind}s could be the one of the Go provider: {ids}")
+            text = f"{len(unstamped)} {kind}s could be the one of the Go provider"
+            raise AmbiguousMatchError(f"{text}: {ids}", if_shared=text)
         if unstamped and self._is_recorded_elsewhere(kind, unstamped[0]["id"]):
             raise ForeignResourceError(
                 f"{kind} {unstamped[0]['id']} has the name, but is recorded for another object",
+                if_shared=f"a {kind} has the name, but is recorded for another object",
                 resource=f"{kind} {unstamped[0]['id']}",
             )
         if unstamped:
@@ -491,6 +493,7 @@ class CloudView:
             if item.stamp is not None and item.stamp.owner != self._owner_id:
                 raise ForeignResourceError(
                     f"{kind} {item.body.get('name')} belongs to owner {item.stamp.owner}",
+                    if_shared=f"{kind} {item.body.get('name')} belongs to another owner",
                     resource=f"{kind} {item.body['id']}",
                 )
         return None

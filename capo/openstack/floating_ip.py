@@ -154,8 +154,10 @@ def require_unused(body: Mapping[str, Any], *, ports: Container[str], next_step:
     """
     port_id = body.get("port_id")
     if port_id and port_id not in ports:
+        what = f"floating IP {body['floating_ip_address']} leads to"
         raise ForeignResourceError(
-            f"floating IP {body['floating_ip_address']} leads to port {port_id} and is not taken from it",
+            f"{what} port {port_id} and is not taken from it",
+            if_shared=f"{what} another port and is not taken from it",
             resource=f"floating_ip {body['id']}",
             next_step=next_step,
         )

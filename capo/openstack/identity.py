@@ -189,7 +189,8 @@ def entry(entries: Mapping[str, object], cloud_name: str) -> object:
     """
     if cloud_name not in entries:
         known = ", ".join(sorted(map(_shown, entries))[:_MAX_NAMED]) or "none"
-        raise IdentityError(f"clouds.yaml has no cloud {cloud_name!r}; it has: {known}")
+        text = f"clouds.yaml has no cloud {cloud_name!r}"
+        raise IdentityError(f"{text}; it has: {known}", if_shared=text)
     return entries[cloud_name]
 
 

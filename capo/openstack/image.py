@@ -76,5 +76,6 @@ def _found(cloud: Cloud, query: ImageFilter) -> Body:
         raise ImageNotFoundError(f"no image matches {what}")
     if len(images) > 1:
         ids = ", ".join(sorted(image["id"] for image in images)[:5])
-        raise AmbiguousMatchError(f"{len(images)} images match {what}: {ids}")
+        text = f"{len(images)} images match {what}"
+        raise AmbiguousMatchError(f"{text}: {ids}", if_shared=text)
     return Image.kept(images[0])

@@ -118,6 +118,7 @@ def external(cloud: Cloud, wanted: NetworkParam | None) -> Body | None:
     except NetworkNotFoundError:
         return None
     except AmbiguousMatchError as error:
+        # Shown with shared credentials, too: the cloud offers external networks to all, and the user has to name one.
         raise AmbiguousMatchError(error.message, next_step="Name the one in spec.externalNetwork.") from error
 
 

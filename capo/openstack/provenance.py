@@ -42,9 +42,8 @@ class Provenance:
         """
         resource = f"{kind} {body['id']}"
         if owner := self._other_owner(kind, body):
-            raise ForeignResourceError(
-                f"{resource} is recorded for this object, but carries the stamp of owner {owner}", resource=resource
-            )
+            text = f"{resource} is recorded for this object, but carries the stamp of"
+            raise ForeignResourceError(f"{text} owner {owner}", resource=resource, if_shared=f"{text} another owner")
         if self._is_unproven(kind, body):
             raise ForeignResourceError(f"{resource} {_UNPROVEN}", resource=resource, next_step=self._way_back())
 

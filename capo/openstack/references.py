@@ -100,7 +100,8 @@ class Reference:
         found = self._listed(cloud, params)
         if len(found) > 1:
             ids = ", ".join(sorted(body["id"] for body in found)[:5])
-            raise AmbiguousMatchError(f"{len(found)} {self.word}s match {words(params)}: {ids}")
+            text = f"{len(found)} {self.word}s match {words(params)}"
+            raise AmbiguousMatchError(f"{text}: {ids}", if_shared=text)
         return found[0]
 
     def query(self, wanted: NeutronFilter | None) -> dict[str, Any]:
@@ -131,7 +132,8 @@ def only_id(found: Sequence[Body], word: str) -> str:
     """
     if len(found) > 1:
         ids = ", ".join(sorted(str(body["id"]) for body in found)[:5])
-        raise AmbiguousMatchError(f"{len(found)} {word}s match: {ids}")
+        text = f"{len(found)} {word}s match"
+        raise AmbiguousMatchError(f"{text}: {ids}", if_shared=text)
     return str(found[0]["id"])
 
 

@@ -107,5 +107,6 @@ def _found(cloud: Cloud, name: str) -> str:
     if not ids:
         raise ServerGroupNotFoundError(f"no server group of the project is named {name}")
     if len(ids) > 1:
-        raise AmbiguousMatchError(f"{len(ids)} server groups are named {name}: {', '.join(sorted(ids))}")
+        text = f"{len(ids)} server groups are named {name}"
+        raise AmbiguousMatchError(f"{text}: {', '.join(sorted(ids))}", if_shared=text)
     return str(ids[0])

@@ -49,6 +49,22 @@ def test_a_sentence_has_reason_resource_words_request_and_next_step() -> None:
     )
 
 
+def test_an_error_is_withheld_with_its_resource_and_keeps_the_rest() -> None:
+    full = errors.BlockedError("used by p1", resource="port p1", request_id="req-1", if_shared="in use")
+
+    shown = full.withheld()
+
+    assert shown.sentence == full.sentence.replace(" [port p1]: used by p1", ": in use; the manager's log has more")
+    assert "p1" not in str(shown)
+    assert full.message == "used by p1"
+
+
+def test_an_error_that_names_nothing_of_others_is_shown_as_it_is() -> None:
+    full = errors.BlockedError("it is busy", resource="port p1")
+
+    assert full.withheld() is full
+
+
 @pytest.mark.parametrize(
     ("message", "shown"),
     [

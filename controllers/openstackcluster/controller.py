@@ -103,13 +103,12 @@ class ClusterController:
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and conditions that differ from those of the steps."""
         attention, calm = credentials_condition.split(scope.attention)
-        dropped, general = [*status.dropped(results), *calm], [pause_conditions.NOT_PAUSED, *attention]
+        left = workload_leftovers.condition(scope, results)
+        general = [pause_conditions.NOT_PAUSED, *attention, *([left] if left else [])]
+        kept = {each.type for each in general}
+        dropped = [each for each in (*status.dropped(results), *calm) if each not in kept]
         if scope.context.is_deleting:
-            if left := workload_leftovers.condition(scope, results):
-                general.append(left)
-            kept = {each.type for each in general}
-            dropped = [*(each for each in dropped if each not in kept), template_references.TYPE]
-            return Report(conditions=general, dropped=dropped)
+            return Report(conditions=general, dropped=[*dropped, template_references.TYPE])
         deps = scope.context.deps
         # Without the controller of templates, what they show is never corrected.
         is_current = deps.settings.feature_gates[SCALE_FROM_ZERO]
@@ -119,7 +118,9 @@ class ClusterController:
             dropped = [*dropped, template_references.TYPE]
         found, cluster = scope.found, scope.cluster
         taken, unique = (
-            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, scope.namesakes())
+            ([], [])
+            if scope.context.is_taken_over
+            else name_conflicts.condition(scope.cloud_view, scope.namesakes(), is_shared=scope.is_shared)
         )
         shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.context.ledger, results), *taken]
         return Report(

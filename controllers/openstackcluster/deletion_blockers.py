@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from capo.errors import BlockedError, ConflictError
@@ -27,25 +27,40 @@ def in_network(ports: Iterable[Body]) -> list[Body]:
     return [body for body in ports if Port(body).device_owner not in _OF_NETWORK]
 
 
-def error(what: str, blockers: Sequence[Body], describe: str, refusal: ConflictError) -> BlockedError:
+def error(
+    what: str,
+    blockers: Sequence[Body],
+    describe: str,
+    refusal: ConflictError,
+    *,
+    is_own: Callable[[Body], bool] = lambda _body: True,
+) -> BlockedError:
     """Return the error that names the blocking resources.
 
     Args:
         what: the resource to delete, as ``kind id``.
         describe: ``port`` or ``floating IP``.
         refusal: the cloud's error.
+        is_own: returns whether a resource stands on a network of the cluster; with shared credentials the others are
+            only counted.
     """
-    one = describe_port if describe == "port" else describe_floating_ip
-    named = [one(body) for body in blockers[:MAX_NAMED]]
-    more = len(blockers) - len(named)
-    listed = "; ".join(named) + (f"; and {more} more" if more else "")
-    in_use = f"still in use by {listed}" if listed else "still in use"
+    own = [body for body in blockers if is_own(body)]
+    full, shared = (f"{_in_use(blockers, each, describe)}: {refusal.message}" for each in (blockers, own))
     return BlockedError(
-        f"{in_use}: {refusal.message}",
+        full,
         resource=what,
         request_id=refusal.request_id,
         next_step=_NEXT_STEPS.get(describe),
+        if_shared=None if shared == full else f"{what} is {shared}",
     )
+
+
+def _in_use(blockers: Sequence[Body], shown: Sequence[Body], describe: str) -> str:
+    one = describe_port if describe == "port" else describe_floating_ip
+    named = [one(body) for body in shown[:MAX_NAMED]]
+    if more := len(blockers) - len(named):
+        named.append(f"and {more} more" if named else f"{more} {describe}{'s' if more > 1 else ''}")
+    return f"still in use by {'; '.join(named)}" if named else "still in use"
 
 
 def describe_port(body: Body) -> str:

@@ -47,15 +47,18 @@ class Owner:
     Args:
         name: by which its cloud controller and CSI driver know it.
         network_ids: the networks that were created for it.
-        namesake: another OpenStackCluster with that name; then the name proves nothing.
-        is_name_claimed: a user chose the name, and the credentials are shared with other namespaces: it may be the name
-            of a cluster of theirs that does not exist any more. It proves nothing for what stands on no network.
+        doubt: why the name proves nothing, None if it does.
+        is_name_claimed: the name may be that of a cluster of another namespace, which may not exist any more: a user
+            chose it, and the credentials are shared, or it begins with another namespace. It finds nothing but what
+            stands on the networks of the cluster.
+        is_shared: the credentials are shared with other namespaces, whose resources are not shown.
     """
 
     name: str
     network_ids: Collection[str]
-    namesake: str | None = None
+    doubt: str | None = None
     is_name_claimed: bool = False
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,9 +111,8 @@ class Leftovers:
     def message(self, next_step: str = "") -> str:
         """Return the text of the condition; its length is bounded."""
         texts = [f"{whose.value}: {listed}" for whose in Whose if (listed := self._listed(whose))]
-        namesake = self.owner.namesake
-        shared = f"{namesake} has the name {self.owner.name!r}, too, so nothing is deleted" if namesake else ""
-        return ". ".join(filter(None, [*texts, shared, next_step]))
+        doubt = f"{self.owner.doubt}, so nothing is deleted" if self.owner.doubt else ""
+        return ". ".join(filter(None, [*texts, doubt, next_step]))
 
     def _listed(self, whose: Whose) -> str:
         return "; ".join(
@@ -161,7 +163,8 @@ def _concerns(found: LoadBalancer, owner: Owner) -> bool:
     """Return whether a load balancer blocks the deletion of our network, or carries our name elsewhere."""
     if found.provisioning_status == "DELETED":
         return False
-    return found.vip_network_id in owner.network_ids or found.name.startswith(f"{cloud_provider.PREFIX}{owner.name}_")
+    is_named = found.name.startswith(f"{cloud_provider.PREFIX}{owner.name}_") and not owner.is_name_claimed
+    return found.vip_network_id in owner.network_ids or is_named
 
 
 def whose_load_balancer(found: LoadBalancer, owner: Owner) -> Whose:
@@ -176,7 +179,7 @@ def whose_load_balancer(found: LoadBalancer, owner: Owner) -> Whose:
         found.name == cloud_provider.load_balancer_name(service, owner.name)
         and found.vip_network_id in owner.network_ids
         and not cloud_provider.is_shared_with_others(found.tags, owner.name)
-        and owner.namesake is None
+        and owner.doubt is None
     )
     return Whose.OURS if is_proven else Whose.POSSIBLY_OURS
 
@@ -188,6 +191,8 @@ def _floating_ips(owner: Owner, bodies: Iterable[Body], ports: dict[str, Whose])
         if found.port_id in ports:
             is_ours = is_floating_ip_of(found, owner.name) and ports[found.port_id] is Whose.OURS
             yield Leftover("floating IP", found.id, found.address, Whose.OURS if is_ours else Whose.OTHERS, service)
+        elif owner.is_name_claimed:
+            continue
         elif service is not None and service.cluster == owner.name and not is_stamped:
             yield Leftover("floating IP", found.id, found.address, Whose.POSSIBLY_OURS, service)
 
@@ -199,6 +204,8 @@ def is_floating_ip_of(found: FloatingIP, cluster: str) -> bool:
 
 
 def _groups(owner: Owner, bodies: Iterable[Body], services: dict[Service | None, Whose]) -> Iterator[Leftover]:
+    if owner.is_name_claimed:
+        return  # a group stands on no network, and the Service that it names may be one of another cluster
     ours = {(each.namespace, each.name) for each, whose in services.items() if each and whose is Whose.OURS}
     for found in map(SecurityGroup, bodies):
         service = cloud_provider.of_security_group(found)
@@ -208,24 +215,42 @@ def _groups(owner: Owner, bodies: Iterable[Body], services: dict[Service | None,
             is_ours = (service.namespace, service.name) in ours
             whose = Whose.OURS if is_ours else Whose.POSSIBLY_OURS
             yield Leftover("security group", found.id, found.name, whose, service)
-        elif service in services:
+        elif service in services and not owner.is_shared:
             yield Leftover("security group", found.id, found.name, Whose.POSSIBLY_OURS, service)
 
 
 def _volumes(owner: Owner, bodies: Iterable[Body]) -> Iterator[Leftover]:
+    if owner.is_name_claimed:
+        return
+    shared_names = () if owner.is_shared else cloud_provider.SHARED_NAMES
     for found in map(Volume, bodies):
         cluster = cloud_provider.cluster_of_volume(found)
         is_stamped = VOLUME.stamp_of(found.body) is not None
         if cluster is None or is_stamped or found.server_ids or found.status in ("in-use", "deleting"):
             continue
-        if cluster == owner.name or cluster in cloud_provider.SHARED_NAMES:
-            is_ours = cluster == owner.name and owner.namesake is None
+        if cluster == owner.name or cluster in shared_names:
+            is_ours = cluster == owner.name and owner.doubt is None
             whose = Whose.OURS if is_ours else Whose.POSSIBLY_OURS
             yield Leftover("volume", found.id, found.name, whose, claim=cloud_provider.claim_of_volume(found))
 
 
 def refusal_of_volume(found: Volume, owner: Owner) -> str | None:
     """Return why a volume that a user named is not deleted, None if it may be deleted."""
+    refusal = _shared_refusal(found, owner) if owner.is_shared else _refusal(found, owner)
+    return refusal if refusal or found.status in DELETABLE else f"it is {found.status}"
+
+
+def _shared_refusal(found: Volume, owner: Owner) -> str | None:
+    """Return the refusal for shared credentials, which says nothing of a volume that may be another namespace's."""
+    if (doubt := _doubt(owner)) is not None:
+        return doubt
+    is_stamped = VOLUME.stamp_of(found.body) is not None
+    if is_stamped or cloud_provider.cluster_of_volume(found) != owner.name:
+        return f"it is not known to be of cluster {owner.name!r}"
+    return "it is attached to a server" if found.server_ids else None
+
+
+def _refusal(found: Volume, owner: Owner) -> str | None:
     cluster = cloud_provider.cluster_of_volume(found)
     if VOLUME.stamp_of(found.body) is not None:
         return "it belongs to a machine"
@@ -235,15 +260,13 @@ def refusal_of_volume(found: Volume, owner: Owner) -> str | None:
         return f"its driver knows its cluster as {cut(cluster)!r}, and this one is {owner.name!r}"
     if (doubt := _doubt(owner)) is not None:
         return doubt
-    if found.server_ids:
-        return f"it is attached to server {', '.join(sorted(found.server_ids))}"
-    return None if found.status in DELETABLE else f"it is {found.status}"
+    return f"it is attached to server {', '.join(sorted(found.server_ids))}" if found.server_ids else None
 
 
 def _doubt(owner: Owner) -> str | None:
     """Return why the name of a cluster proves nothing for what stands on no network, None if it does."""
-    if owner.namesake is not None:
-        return f"{owner.namesake} has the name {owner.name!r}, too"
+    if owner.doubt is not None:
+        return owner.doubt
     if owner.is_name_claimed:
         return "with credentials of an OpenStackClusterIdentity the name must begin with the namespace and a dot"
     return None

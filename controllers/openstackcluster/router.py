@@ -202,7 +202,9 @@ def _delete(scope: ClusterScope, body: Body) -> None:
         # An interface may be missing from the list: the next attempt requires a new one.
         scope.cloud_view.mark_written("port")
         blocking = deletion_blockers.in_network(ports)
-        raise deletion_blockers.error(f"router {router_id}", blocking, "port", error) from error
+        raise deletion_blockers.error(
+            f"router {router_id}", blocking, "port", error, is_own=lambda port: scope.is_on_own_network(port["id"])
+        ) from error
     scope.cloud_view.forget("router", body["id"])
     scope.emit("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
 
@@ -259,6 +261,13 @@ def _disconnect(scope: ClusterScope, port: Port) -> Wait | None:
             # new lists.
             scope.cloud_view.mark_written("floating_ip")
             scope.cloud_view.mark_written("port")
-            raise deletion_blockers.error(f"router {router_id}", left, "floating IP", error) from error
+            # A given router serves other clusters, too.
+            raise deletion_blockers.error(
+                f"router {router_id}",
+                left,
+                "floating IP",
+                error,
+                is_own=lambda ip: scope.is_on_own_network(ip.get("port_id")),
+            ) from error
     scope.cloud_view.forget("port", port.id)
     return None

@@ -26,6 +26,7 @@ from capo.openstack.kinds import LOAD_BALANCER
 from capo.openstack.load_balancer import LoadBalancer
 from capo.openstack.resource_cache import Item, nothing, with_ids
 from controllers import roles
+from controllers.credential_secrets import is_shared
 from controllers.drift import Repairs
 from controllers.openstackcluster import takeover
 from controllers.openstackcluster.dns import Resolver
@@ -173,6 +174,17 @@ class ClusterScope:
         return bool(self.cluster.spec.managed_subnets)
 
     @property
+    def is_shared(self) -> bool:
+        """Return whether other namespaces share the credentials."""
+        return is_shared(self.context.obj["spec"]["identityRef"])
+
+    def is_on_own_network(self, port_id: str | None) -> bool:
+        """Return whether a port is known to be on a network that carries the stamp of the cluster."""
+        own = self.cloud_view.peek("network", among=lambda cache: cache.of_owner(self.context.owner))
+        ports = self.cloud_view.peek("port", among=with_ids([port_id] if port_id else []))
+        return any(port["network_id"] == network["id"] for port in ports for network in own)
+
+    @property
     def is_inherited(self) -> bool:
         """Return whether another provider created the cluster, at any time."""
         return self.context.is_taken_over or names.ADOPTED_ANNOTATION in self.cluster.metadata.annotations
@@ -272,8 +284,10 @@ class ClusterScope:
         items = [item for mark in unproven for item in self._others(mark) if item.stamp is None]
         if items:
             ids = ", ".join(sorted(item.body["id"] for item in items))
+            why = "the name fits, and the status names none"
             raise BlockedError(
-                f"{kind.replace('_', ' ')} {ids} may be of this cluster: the name fits, and the status names none",
+                f"{kind.replace('_', ' ')} {ids} may be of this cluster: {why}",
+                if_shared=f"a {kind.replace('_', ' ')} may be of this cluster: {why}",
                 resource=f"OpenStackCluster {self.context.key.name}",
                 next_step=f"To delete what has the names of the cluster, set the annotation "
                 f"{names.TAKEN_OVER_ANNOTATION} to {names.BY_NAME!r}; to keep it, remove the annotation.",

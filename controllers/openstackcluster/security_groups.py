@@ -156,6 +156,8 @@ def _delete(scope: ClusterScope, body: Body) -> None:
     except ConflictError as error:
         group_id = body["id"]
         users = scope.cloud_view.list_matching("port", among=found_by(port.BY_GROUP, group_id))
-        raise deletion_blockers.error(f"security group {body['id']}", users, "port", error) from error
+        raise deletion_blockers.error(
+            f"security group {group_id}", users, "port", error, is_own=lambda user: scope.is_on_own_network(user["id"])
+        ) from error
     scope.cloud_view.forget("security_group", body["id"])
     scope.emit("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")

@@ -7,6 +7,7 @@ by the stamp, if no OpenStackServer names it and Nova shows no member.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Set
 from functools import partial
 from typing import Final
@@ -22,6 +23,8 @@ from capo.kube.kinds import (
     MACHINE_SET,
     OPENSTACK_MACHINE_TEMPLATE,
     OPENSTACK_SERVER,
+    keys_of,
+    named_in,
 )
 from capo.ledger import Ledger
 from capo.openstack import quota, server_group
@@ -29,6 +32,8 @@ from capo.openstack.kinds import SERVER_GROUP
 from capo.openstack.server_group import ServerGroup
 from controllers import anti_affinity, attempts
 from controllers.openstackcluster.scope import ClusterScope, GroupsFound
+
+log = logging.getLogger(__name__)
 
 KIND: Final = "server_group"
 WITHDRAWN_S: Final = 60.0
@@ -117,16 +122,21 @@ def delete(scope: ClusterScope, body: Body) -> None:
     """
     group_id = str(body["id"])
     if named := _is_named(scope, group_id):
-        raise _in_use(group_id, f"OpenStackServer {named}", "Delete the OpenStackServer.")
+        raise _in_use(group_id, named, "Delete the OpenStackServer.")
     if members := _members(scope, group_id):
-        raise _in_use(group_id, _listed(members), "Delete these servers, or the group if they may leave it.")
+        advice = "Delete these servers, or the group if they may leave it."
+        count = f"{len(members)} server{'s' if len(members) > 1 else ''}"
+        raise _in_use(
+            group_id, _listed(members), advice, if_shared=f"server group {group_id} is still in use by {count}"
+        )
     server_group.delete(scope.cloud, group_id)
     scope.cloud_view.forget(KIND, group_id)
     scope.emit("SuccessfulDeleteServerGroup", f"Deleted server group {body.get('name')} with id {group_id}")
 
 
-def _in_use(group_id: str, users: str, next_step: str) -> BlockedError:
-    return BlockedError(f"still in use by {users}", resource=f"server group {group_id}", next_step=next_step)
+def _in_use(group_id: str, users: str, next_step: str, *, if_shared: str | None = None) -> BlockedError:
+    group = f"server group {group_id}"
+    return BlockedError(f"still in use by {users}", resource=group, next_step=next_step, if_shared=if_shared)
 
 
 def _listed(members: tuple[str, ...]) -> str:
@@ -150,10 +160,12 @@ def _members(scope: ClusterScope, group_id: str) -> tuple[str, ...]:
 
 
 def _is_named(scope: ClusterScope, group_id: str) -> str:
-    """Return the name of an OpenStackServer that names a group, whether its server exists or not; empty: of none."""
-    for obj in scope.context.deps.store.find(_BY_GROUP, group_id):
-        return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
-    return ""
+    """Return the OpenStackServer that names a group, whether its server exists or not, for a message; empty: none."""
+    found = list(scope.context.deps.store.find(_BY_GROUP, group_id))
+    if not found:
+        return ""
+    log.info("A server group is not deleted", extra={"group": group_id, "named_by": keys_of(found)})
+    return named_in(scope.namespace, OPENSTACK_SERVER, found)[0]
 
 
 def _groups(server: Object) -> set[str]:

@@ -6,6 +6,7 @@ again, and compared again. Nothing is created here, so a reconcile that dies in 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -15,9 +16,10 @@ from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.steps import NotNeeded, Outcome, Results, Wait, is_done
 from capo.engine.store import Index
-from capo.errors import BlockedError, CapoError, ConflictError, NotFoundError
+from capo.errors import BlockedError, CapoError, ConflictError, InvalidClusterSpecError, NotFoundError
 from capo.json_types import Body, Object
-from capo.kube.kinds import OPENSTACK_CLUSTER
+from capo.kube.kinds import OPENSTACK_CLUSTER, keys_of, named_in
+from capo.ledger import location_of
 from capo.openstack import cloud_provider, floating_ip, load_balancer, security_group, volume
 from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.load_balancer import LoadBalancer
@@ -32,8 +34,9 @@ from controllers.openstackcluster.leftovers import Leftover, Leftovers, Listed, 
 from controllers.openstackcluster.scope import ClusterScope, cluster_name_of
 from controllers.roles import LOAD_BALANCER
 
+log = logging.getLogger(__name__)
+
 DELETE: Final = "Delete"
-CLUSTER_IDENTITY: Final = "ClusterIdentity"
 AGE_S: Final = 600.0
 """Volumes are listed once for a deletion, unless a list is not older than this when it begins."""
 YOUNG_S: Final = 60.0
@@ -74,11 +77,15 @@ def remove_leftovers(scope: ClusterScope) -> Outcome:
 
 
 def condition(scope: ClusterScope, results: Results) -> Condition | None:
-    """Return the condition about what holds nothing up, None if nothing is left or the step has a condition."""
-    found = scope.found.leftovers
-    if not found or not is_done(results[leftovers.TYPE]):
+    """Return the condition about what holds nothing up, None if there is nothing or the step has a condition."""
+    if not is_done(results[leftovers.TYPE]):
         return None
-    return Condition(leftovers.TYPE, "False", leftovers.REASON, text(scope, found))
+    if found := scope.found.leftovers:
+        return Condition(leftovers.TYPE, "False", leftovers.REASON, text(scope, found))
+    if refused := refusal(scope.context.obj):
+        message = f"{refused}. Until it is corrected, leftovers are neither searched for by name nor deleted."
+        return Condition(leftovers.TYPE, "False", InvalidClusterSpecError.reason, message)
+    return None
 
 
 def text(scope: ClusterScope, found: Leftovers) -> str:
@@ -96,18 +103,29 @@ def text(scope: ClusterScope, found: Leftovers) -> str:
 
 
 def _owner(scope: ClusterScope) -> Owner:
-    """Return the cluster as its workloads know it; its networks proven if anything may be deleted, else by records.
+    """Return the cluster as its workloads know it."""
+    obj, is_shared = scope.context.obj, scope.is_shared
+    name, refused = name_of(obj), refusal(obj)
+    is_others = is_shared and not name.startswith(cloud_provider.unique_name(scope.namespace, ""))
+    return Owner(
+        name,
+        _networks(scope, is_shared=is_shared),
+        doubt=refused or _namesake(scope, name),
+        is_name_claimed=refused is not None or is_others,
+        is_shared=is_shared,
+    )
+
+
+def _networks(scope: ClusterScope, *, is_shared: bool) -> frozenset[str]:
+    """Return the networks of the cluster; proven if anything may be deleted or is shared, else by records.
 
     Without a record, as after a move, they are searched for, which their deletion does anyway. A cluster on an existing
     network has none: there the name alone says what may be its own.
     """
     recorded = frozenset(record.id for record in scope.context.ledger.records_of_kind("network"))
-    is_proven = scope.is_network_managed and (_deletes(scope) or not recorded)
-    ids = _own_networks(scope) if is_proven else recorded
-    name = name_of(scope.context.obj)
-    is_shared = scope.cluster.spec.identity_ref.type == CLUSTER_IDENTITY
-    is_claimed = is_shared and not name.startswith(cloud_provider.unique_name(scope.namespace, ""))
-    return Owner(name, ids, _namesake(scope, name), is_claimed)
+    if scope.is_network_managed and (_deletes(scope) or is_shared or not recorded):
+        return _own_networks(scope)
+    return frozenset() if is_shared else recorded
 
 
 def _own_networks(scope: ClusterScope) -> frozenset[str]:
@@ -126,20 +144,43 @@ def _own_networks(scope: ClusterScope) -> frozenset[str]:
 
 
 def name_of(obj: Object) -> str:
-    """Return the name by which the workloads of an OpenStackCluster are to know their cluster."""
+    """Return the name by which the workloads of an OpenStackCluster are to know their cluster, permitted or not."""
     given = ((obj.get("spec") or {}).get("workloadLeftovers") or {}).get("clusterName")
     return str(given or cloud_provider.unique_name(obj["metadata"]["namespace"], cluster_name_of(obj)))
 
 
+def refusal(obj: Object) -> str | None:
+    """Return why the name in the spec of an OpenStackCluster is not used, None if it is."""
+    name, namespace = name_of(obj), obj["metadata"]["namespace"]
+    if names.may_name_workloads(name, namespace):
+        return None
+    field = f"spec.workloadLeftovers.clusterName {name!r}"
+    return f"{field}: a name with a dot must begin with the namespace and a dot, here '{namespace}.'"
+
+
 def _namesake(scope: ClusterScope, name: str) -> str | None:
-    """Return another OpenStackCluster whose workloads have the same name of the cluster, None if there is none."""
-    for obj in scope.context.deps.store.find(_BY_WORKLOAD_NAME, name):
-        if obj["metadata"]["uid"] != scope.uid:
-            return f"OpenStackCluster {obj['metadata']['namespace']}/{obj['metadata']['name']}"
-    return None
+    """Return which other OpenStackCluster has the same name for its workloads, as a clause; None if there is none."""
+    found = [obj for obj in scope.context.deps.store.find(_BY_WORKLOAD_NAME, name) if _is_beside(scope, obj)]
+    if not found:
+        return None
+    extra = {"key": str(scope.context.key), "others": keys_of(found)}
+    log.info("Workloads of several clusters have one name of their cluster", extra=extra)
+    return f"{named_in(scope.namespace, OPENSTACK_CLUSTER, found)[0]} has the name {name!r}, too"
 
 
-_BY_WORKLOAD_NAME: Final = Index(OPENSTACK_CLUSTER, lambda obj: [name_of(obj)])
+def _is_beside(scope: ClusterScope, obj: Object) -> bool:
+    """Return whether the workloads of another OpenStackCluster may be in the same project and region.
+
+    An object without a location has created nothing that is recorded, so it counts in its own namespace alone: any
+    namespace can write such an object.
+    """
+    if obj["metadata"]["uid"] == scope.uid:
+        return False
+    where = location_of(obj.get("status"))
+    return where == scope.cloud.location if where else obj["metadata"]["namespace"] == scope.namespace
+
+
+_BY_WORKLOAD_NAME: Final = Index(OPENSTACK_CLUSTER, lambda obj: [] if refusal(obj) else [name_of(obj)])
 
 
 def _deletes(scope: ClusterScope) -> bool:
@@ -154,7 +195,8 @@ def _review(scope: ClusterScope) -> str:
 
 
 def _is_shown(scope: ClusterScope) -> bool:
-    return conditions.find((scope.context.obj.get("status") or {}).get("conditions") or (), leftovers.TYPE) is not None
+    shown = conditions.find((scope.context.obj.get("status") or {}).get("conditions") or (), leftovers.TYPE)
+    return shown is not None and shown.get("reason") != InvalidClusterSpecError.reason
 
 
 def _own_balancer(scope: ClusterScope) -> str | None:
@@ -255,10 +297,12 @@ def _waited_s(scope: ClusterScope) -> float:
 def _volumes(scope: ClusterScope, owner: Owner) -> list[Body]:
     """Return the volumes that drivers created for a cluster of this name, or of a name that many clusters have.
 
-    A cluster that never was provisioned has none.
+    A cluster that never was provisioned has none, and a name that may be another cluster's finds none.
     """
     among = found_by(cloud_provider.VOLUMES_BY_CLUSTER, owner.name, *cloud_provider.SHARED_NAMES)
     is_asked_for = bool(_review(scope))
+    if owner.is_name_claimed:
+        return []
     if not is_asked_for and not (_was_provisioned(scope) and _has_cinder(scope)):
         return []
     known = scope.cloud_view.peek("volume", among=among)

@@ -123,8 +123,8 @@ def _is_still_unused(scope: PoolScope, claim: Object, body: Body) -> bool:
     now = _read(scope, body)
     if now is None or not scope.is_own(now):
         return False
-    if port_id := FloatingIP(now).port_id:
-        text = f"floating IP {ip}, which was created for this claim, leads to port {port_id}; dissociate it"
+    if FloatingIP(now).port_id:
+        text = f"floating IP {ip}, which was created for this claim, leads to {scope.port_of(now)}; dissociate it"
         scope.found.occupied[ipam.ident(claim)] = text
         return False
     scope.note_unused(ip)

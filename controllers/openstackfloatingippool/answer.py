@@ -8,6 +8,7 @@ so two claims never get the same.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from capo.engine.conditions import Condition
 from capo.engine.steps import Done, Outcome, Wait
 from capo.json_types import Object
 from capo.kube.errors import Conflict
-from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, keys_of, named_in
 from capo.openstack import floating_ip
 from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
@@ -24,6 +25,8 @@ from controllers import ipam_versions
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes
 from controllers.openstackfloatingippool.allocate import wait_for_location
 from controllers.openstackfloatingippool.scope import KIND, PoolScope
+
+log = logging.getLogger(__name__)
 
 AGAIN_S: Final = 2.0
 LATER_S: Final = 60.0
@@ -110,8 +113,10 @@ def _is_taken(scope: PoolScope, claim: Object, address: Object) -> bool:
 
 
 def _note_conflict(scope: PoolScope, claim: Object, address: Object, rivals: list[Object]) -> None:
-    named = ", ".join(sorted("/".join(ipam.ident(each)) for each in rivals))
-    text = f"{ipam.ip_of(address)} is in IPAddress {named}, too; delete the claim of one that is not in use"
+    named = ", ".join(named_in(scope.context.key.namespace, IP_ADDRESS, rivals))
+    extra = {"key": str(scope.context.key), "others": keys_of(rivals)}
+    log.info("An address is in several IPAddresses", extra=extra)
+    text = f"{ipam.ip_of(address)} is in {named}, too; delete the claim of one that is not in use"
     scope.found.conflicts[ipam.ident(claim)] = text
 
 

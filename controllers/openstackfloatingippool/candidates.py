@@ -158,7 +158,7 @@ def why_not(scope: PoolScope, body: Body, held: Holders) -> str | None:
     if held.is_reserved(body):
         return "it was created for another claim"
     if FloatingIP(body).port_id:
-        return f"it leads to port {FloatingIP(body).port_id}"
+        return f"it leads to {scope.port_of(body)}"
     return None if scope.is_own(body) else _whose(body, ip, held)
 
 

@@ -227,7 +227,7 @@ def _end(scope: PoolScope, body: Body) -> str | None:
         _report_kept(scope, now)  # somebody removed the stamp since the list: it belongs to the pool no longer
         return None
     if FloatingIP(now).port_id:
-        return f"floating IP {FloatingIP(now).address} leads to port {FloatingIP(now).port_id}"
+        return f"floating IP {FloatingIP(now).address} leads to {scope.port_of(now)}"
     try:
         floating_ip.delete(scope.cloud, body["id"])
     except CapoError as error:

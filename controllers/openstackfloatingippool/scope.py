@@ -23,6 +23,7 @@ from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from capo.openstack.resource_cache import Index, Selection, either, found_by, with_ids
 from controllers import roles
+from controllers.credential_secrets import is_shared
 from controllers.openstackfloatingippool import ipam
 from controllers.openstackfloatingippool.reservations import Reservations
 
@@ -166,6 +167,11 @@ class PoolScope:
         pool = pool or self.context.deps.store.get(*self.context.key)
         where, here = location_of(pool.get("status") if pool else None), self.cloud.location
         return where is not None and (where.auth_host, where.project_id) == (here.auth_host, here.project_id)
+
+    def port_of(self, body: Body) -> str:
+        """Return what a floating IP leads to, for messages: shared credentials do not show the ports of others."""
+        is_shown = not is_shared(self.obj["spec"]["identityRef"])
+        return f"port {FloatingIP(body).port_id}" if is_shown else "a port"
 
     def place(self, ip: str) -> Hashable:
         """Return an address with its project, as a key of the reservations."""

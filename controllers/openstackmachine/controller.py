@@ -16,6 +16,7 @@ from capo.openstack.cloud import Cloud
 from capo.shares import CloudKey
 from controllers import address_pairs as edits
 from controllers import pause_conditions
+from controllers.credential_secrets import is_shared
 from controllers.credentialed import cloud_view_of
 from controllers.credentials import CredentialsCache
 from controllers.openstackmachine import address_pairs, ingress, related_objects, silence, status
@@ -41,6 +42,11 @@ class MachineCredentials:
         """Return a description of the machine's credentials: its own, else those of its cluster."""
         ref = _identity_ref(obj, related_objects.find(obj, deps.store))
         return self._cache.describe_in_use(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
+
+    def is_shared(self, obj: Object, deps: Dependencies) -> bool:
+        """Return whether other namespaces share the machine's credentials."""
+        ref = _identity_ref(obj, related_objects.find(obj, deps.store))
+        return ref is not None and is_shared(ref)
 
     def forget(self, obj: Object) -> bool:
         """Read the Secret again at the next reconcile, if the machine has credentials of its own.

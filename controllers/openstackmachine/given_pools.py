@@ -114,11 +114,13 @@ def _refuse_doubtful(scope: MachineScope, infra: OpenStackCluster, found: list[d
             ids = ", ".join(sorted(each["id"] for each in found if each["name"] == body["name"]))
             raise AmbiguousMatchError(
                 f"several pools are named {body['name']}: {ids}",
+                if_shared=f"several pools are named {body['name']}",
                 next_step="Name the load balancer in status.apiServerManagedLoadBalancer.id, or rename the others.",
             )
         if owner := _other_owner(scope, infra, body):
             raise ForeignResourceError(
                 f"pool {body['name']} carries the stamp of owner {owner}, which is another OpenStackCluster",
+                if_shared=f"pool {body['name']} carries the stamp of another OpenStackCluster",
                 resource=f"pool {body['id']}",
                 next_step="If it is the right one, name its load balancer in status.apiServerManagedLoadBalancer.id.",
             )

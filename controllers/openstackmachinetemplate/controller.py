@@ -27,6 +27,7 @@ from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE_TEMPLATE, ORC_IMAGE, Key, Kind
 from capo.shares import CloudKey
 from controllers import orc_images, pause_conditions
+from controllers.credential_secrets import is_shared
 from controllers.credentials import CredentialsCache
 from controllers.openstackmachinetemplate import preflight, referrers
 from controllers.openstackmachinetemplate.routes import ROUTES
@@ -176,7 +177,8 @@ class MachineTemplateController:
         try:
             cloud = self._identities.cloud(ref, namespace)
             cloud.authenticate()
-        except CapoError as error:
+        except CapoError as failure:
+            error = overall.for_user(failure, str(writer.key), is_shared=is_shared(ref))
             shown = overall.from_refusal(error.about(self._identities.describe(ref, namespace)))
             self._identities.forget(ref, namespace)
             self._show(writer, [*shown, pause_conditions.NOT_PAUSED])
@@ -184,7 +186,7 @@ class MachineTemplateController:
         template = OpenStackMachineTemplate.model_validate(writer.obj)
         zones = referrers.zones(writer.obj, self._deps.store)
         of_machines = referrers.zones_of_machines(writer.obj, self._deps.store)
-        scope = TemplateScope(self._deps, writer.key, template, cloud, zones, of_machines)
+        scope = TemplateScope(self._deps, writer.key, template, cloud, zones, of_machines, is_shared=is_shared(ref))
         results = walk_forward(PLAN, scope, create=_creates_nothing, guard=lambda _step: None)
         self._write(writer, scope.found, results)
         if all_done(results):

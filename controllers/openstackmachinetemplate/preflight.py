@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from api.v1beta2.server import VolumeAvailabilityZone
+from capo.engine import overall
 from capo.engine.steps import Done, Outcome, Wait
 from capo.errors import (
     CapoError,
@@ -45,12 +46,16 @@ def ensure_references(scope: TemplateScope) -> Outcome:
         except (IdentityError, NotAuthorizedError):
             raise
         except (ReferenceNotFoundError, TerminalError) as error:
-            missing.append(f"{what}: {error.message}")
+            missing.append(f"{what}: {_message(scope, error)}")
         except CapoError as error:
-            unknown.append(f"{what}: {error.reason}: {error.message}")
+            unknown.append(f"{what}: {error.reason}: {_message(scope, error)}")
     if missing:
         return Wait(MISSING, _words([*missing, *unknown]), MISSING_S)
     return Wait(UNKNOWN, _words(unknown), status="Unknown") if unknown else Done()
+
+
+def _message(scope: TemplateScope, error: CapoError) -> str:
+    return overall.for_user(error, str(scope.key), is_shared=scope.is_shared).message
 
 
 def _words(parts: list[str]) -> str:

@@ -44,6 +44,7 @@ class TemplateScope:
     Args:
         zones: availability zones in which what refers to the template wants its machines.
         zones_of_machines: these, and the failure domains over which a control plane spreads its machines.
+        is_shared: other namespaces share the credentials.
     """
 
     deps: Dependencies
@@ -52,6 +53,7 @@ class TemplateScope:
     cloud: Cloud
     zones: Sequence[str] = ()
     zones_of_machines: Sequence[str] = ()
+    is_shared: bool = False
     found: Found = field(default_factory=Found)
 
     @property

@@ -67,8 +67,11 @@ class ServerController:
         if scope.context.is_deleting:
             shown = [*status.conditions_of_removal(results), pause_conditions.NOT_PAUSED]
             return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope))
+        is_shared = self.credentials.is_shared(scope.context.obj, scope.context.deps)
         taken, unique = (
-            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, _namesakes(scope))
+            ([], [])
+            if scope.context.is_taken_over
+            else name_conflicts.condition(scope.cloud_view, _namesakes(scope), is_shared=is_shared)
         )
         attention, calm = credentials_condition.split(scope.attention)
         shown = [*status.conditions(scope, results), *taken, *attention, pause_conditions.NOT_PAUSED]

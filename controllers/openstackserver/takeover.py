@@ -137,9 +137,10 @@ def _refuse_namesakes(scope: ServerScope) -> None:
     items = scope.cloud_view.namesakes("server", [scope.name])
     ids = sorted(item.body["id"] for item in items if item.stamp is None)
     if ids:
+        why = "may be the one of this object: the name is the same, and neither status nor machine names a server"
         raise BlockedError(
-            f"server {' and server '.join(ids)} may be the one of this object: the name is the same, "
-            f"and neither status nor machine names a server",
+            f"server {' and server '.join(ids)} {why}",
+            if_shared=f"a server {why}",
             resource=f"OpenStackServer {scope.name}",
             next_step=f"To have it deleted, set the annotation {names.TAKEN_OVER_ANNOTATION} to the id; "
             f"to keep it, remove the annotation.",

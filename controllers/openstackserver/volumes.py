@@ -139,8 +139,13 @@ def _stuck(scope: ServerScope, found: Volume) -> CapoError | None:
     among = with_ids(found.server_ids)
     if users := scope.cloud_view.peek("server", among=among):  # ours is deleted by now
         named = ", ".join(f"{server['id']} ({server.get('name')})" for server in users)
-        text = f"volume {found.name} is attached to server {named}"
-        error = BlockedError(text, resource=f"volume {found.id}", next_step="Detach it there.")
+        what = f"volume {found.name} is attached to"
+        error = BlockedError(
+            f"{what} server {named}",
+            resource=f"volume {found.id}",
+            next_step="Detach it there.",
+            if_shared=f"{what} another server",
+        )
     elif found.status == "error_deleting":
         error = VolumeFailedError(
             f"Cinder could not delete volume {found.name}",

@@ -288,7 +288,7 @@ WELL = [
     },
     MANAGED | BOTH | {"apiServer": {"managedLoadBalancer": {"provider": "ovn"}}},
     MANAGED | {"additionalManagedSubnet": {"subnetPoolID": ID}, "workloadLeftovers": {"policy": "Delete"}},
-    NETWORK | {"workloadLeftovers": {"clusterName": "team-a.shop"}},
+    NETWORK | {"workloadLeftovers": {"clusterName": "team-a-shop"}},
 ]
 
 

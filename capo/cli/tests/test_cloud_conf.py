@@ -188,6 +188,11 @@ def test_the_options_have_the_name_that_the_cluster_is_given(
 @pytest.mark.parametrize(
     ("change", "error"),
     [
+        pytest.param(
+            {"spec": {"workloadLeftovers": {"clusterName": "team-b.shop"}}},
+            "must begin with the namespace and a dot, here 'team-a.'",
+            id="the name of another namespace",
+        ),
         pytest.param({"status": {}}, "has no subnet in its status yet", id="no network yet"),
         pytest.param({"entry": {"auth": {**AUTH, "password": "a\nb"}}}, "has a line break", id="a line break"),
         pytest.param({"entry": {"auth": {**AUTH, "password": "a\u202eb"}}}, "does not see", id="a bidirectional mark"),

@@ -103,6 +103,9 @@ class ToyCredentials:
     def cloud_key(self, obj: Mapping[str, Any], deps: Dependencies) -> CloudKey | None:
         return CloudKey("toy", "192.0.2.1")
 
+    def is_shared(self, obj: Mapping[str, Any], deps: Dependencies) -> bool:
+        return False
+
     def resolve_cloud(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
         """Return True."""
 

@@ -13,7 +13,7 @@ import yaml
 from capo import names
 from capo.kube.kinds import OPENSTACK_CLUSTER
 from controllers.openstackcluster.tests.environment import BALANCER, BALANCER_PATH, GROUPS, MANAGED, ClusterEnvironment
-from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME, NAMESPACE
 from environments.cloud_provider import WorkloadStandIn
 from environments.in_memory import killed_at_write, killed_when
 
@@ -481,7 +481,8 @@ def test_a_deletion_that_fails_once_is_repeated(
 
 def test_the_example_of_the_page_deletes_what_a_service_left(world: ClusterEnvironment) -> None:
     (text,) = re.findall(r"(?ms)^    apiVersion: infrastructure.*?(?=^\S)", PAGE.read_text(encoding="utf-8"))
-    spec = yaml.safe_load(textwrap.dedent(text))["spec"]
+    assert "namespace: team-a\n" in text
+    spec = yaml.safe_load(textwrap.dedent(text).replace("team-a", NAMESPACE))["spec"]
     world.up(**spec)
     service(world, spec["workloadLeftovers"]["clusterName"])
 

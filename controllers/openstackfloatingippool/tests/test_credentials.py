@@ -90,3 +90,21 @@ def test_a_pool_does_not_end_while_its_identity_is_taken_away(stage: PoolEnviron
     stage.wake_all()
     stage.settle(for_s=300)
     assert (stage.exists(KIND, "pool"), stage.floating_ips()) == (False, {})
+
+
+@pytest.mark.parametrize("is_shared", [True, False], ids=["shared credentials", "credentials of its own"])
+def test_the_port_that_has_a_prepared_address_is_named_only_with_credentials_of_the_namespace(
+    stage: PoolEnvironment, *, is_shared: bool
+) -> None:
+    share(stage)
+    ip = str(stage.floating_ip()["floating_ip_address"])
+    port = stage.use(ip)
+    own = {"name": "cloud", "cloudName": "sim"}
+    stage.pool(preAllocatedFloatingIPs=[ip], identityRef=REF if is_shared else own)
+    stage.claim("mine")
+
+    stage.settle(for_s=120)
+
+    shown = [str(stage.status()), *(str(each) for each in stage.events.seen)]
+    assert any("leads to a port" if is_shared else f"leads to port {port['id']}" in text for text in shown)
+    assert any(port["id"] in text for text in shown) != is_shared

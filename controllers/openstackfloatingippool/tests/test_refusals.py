@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capo.kube.errors import Denied, Gone, Invalid, KubeError
-from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, Key
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, SECRET, Key
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
 from controllers.openstackfloatingippool.tests.environment import PoolEnvironment, ref
 from environments.in_memory import NAMESPACE
@@ -145,3 +145,25 @@ def test_an_address_of_two_claims_whose_status_was_lost_is_left_to_a_person(stag
     stage.kube.delete(IP_ADDRESS, "default", other)
     stage.settle(for_s=200)
     assert stage.answer(loser) == ip
+
+
+def test_an_ipaddress_of_another_namespace_with_the_same_address_is_not_named(stage: PoolEnvironment) -> None:
+    stage.kube.put(SECRET, {**stage.get(SECRET, "cloud"), "metadata": {"name": "cloud", "namespace": "payroll"}})
+    ip = stage.floating_ip()["floating_ip_address"]
+    stage.pool(preAllocatedFloatingIPs=[ip])
+    stage.pool(metadata={"namespace": "payroll"}, preAllocatedFloatingIPs=[ip])
+    for namespace, name in (("default", "mine"), ("payroll", "salary-db")):
+        stage.claim(name, namespace=namespace)
+        stage.address(name, ip, namespace=namespace)
+
+    stage.settle(for_s=200)
+
+    claims = [("default", "mine", "salary-db"), ("payroll", "salary-db", "mine")]
+    conflicts = 0
+    for namespace, name, other in claims:
+        claim = stage.kube.get(IP_ADDRESS_CLAIM, namespace, name)
+        assert claim is not None
+        texts = [each["message"] for each in (claim.get("status") or {}).get("conditions") or ()]
+        conflicts += sum("is in IPAddress in another namespace, too" in text for text in texts)
+        assert not [text for text in texts if other in text]
+    assert conflicts

@@ -86,7 +86,7 @@ def _port_security(name: str, *, is_off: bool) -> Callable[[Json, Json], Values]
 
 
 def _cluster_name(_least: Json, _schema: Json) -> Values:
-    return {"clusterName": "kubernetes"}, [{}, {"clusterName": "kubernetes.web"}]
+    return {"clusterName": "kubernetes"}, [{}, {"clusterName": "kubernetes-web"}]
 
 
 def _additional(bad: tuple[str, Json], *goods: tuple[str, Json]) -> Callable[[Json, Json], Values]:

@@ -29,7 +29,7 @@ CONDITION: Final = (
 PATTERNS: Final = {
     "^[^,]+$": Texts("tag", "other", "a,b"),
     "^[^ ]+$": Texts("az-1", "az-2", "az 1"),
-    "^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$": Texts("team-a.web", "team-b.web", "team_a"),
+    "^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$": Texts("team-a-web", "team-b-web", "team_a"),
     "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$": Texts("Ready", "Other", "not ready"),
     CONDITION: Texts("Ready", "example.org/Other", "-Ready"),
     QUANTITY: Texts("4", "8192Mi", "4 GiB"),
