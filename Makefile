@@ -28,6 +28,8 @@ KEEP ?=
 
 # The order of sets, the same in each run; `make search` has others.
 export PYTHONHASHSEED ?= 0
+# Some containers set it: each process compiles what it imports, and each pytest rewrites all tests, for 14 s.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help venv build unit test test-unit test-integration gate openstack-hold test-full check docs docs-serve format rig-up rig-down crash crash-sample topology upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench soak demo demo-end release changelog lock image image-verify image-multi-arch sbom quick code audit audit-report search

@@ -36,6 +36,8 @@ class ProviderEnvironment(InMemoryEnvironment):
         patience_s: the manager's timeout of an answer, in real time.
     """
 
+    has_sockets = True
+
     factories: ClassVar[tuple[Factory, ...]] = (
         ClusterController,
         MachineController,

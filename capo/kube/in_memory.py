@@ -11,7 +11,7 @@ import itertools
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, TypeVar, cast
 
 import jsonpatch
 
@@ -19,6 +19,8 @@ from capo.kube.client import Snapshot
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import Key, Kind
 
+T = TypeVar("T")
+SCALARS: Final = frozenset({str, int, bool, float, type(None)})
 Hook = Callable[[str, Key, Mapping[str, Any]], None]
 
 
@@ -35,7 +37,7 @@ class InMemoryKube:
 
     def put(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
         """Store an object as another client would: not recorded as a write of ours."""
-        stored = copy.deepcopy(dict(obj))
+        stored = _copied(dict(obj))
         metadata = stored.setdefault("metadata", {})
         stored.setdefault("apiVersion", kind.api_version)
         stored.setdefault("kind", kind.kind)
@@ -44,7 +46,7 @@ class InMemoryKube:
         metadata.setdefault("namespace", "default" if kind.is_namespaced else "")
         metadata["resourceVersion"] = str(next(self._versions))
         self.objects[Key(kind, metadata["namespace"], metadata["name"])] = stored
-        return copy.deepcopy(stored)
+        return _copied(stored)
 
     def edit(self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any]) -> dict[str, Any]:
         """Merge patch an object as another client would."""
@@ -56,7 +58,7 @@ class InMemoryKube:
         if kind in self.unserved:
             return None
         found = self.objects.get(Key(kind, namespace, name))
-        return copy.deepcopy(found) if found else None
+        return _copied(found) if found else None
 
     def served(self, group: str, kind: str) -> Kind | None:
         """Return the kind of a stored object."""
@@ -72,7 +74,7 @@ class InMemoryKube:
         for key, obj in list(self.objects.items()):
             labels = obj["metadata"].get("labels") or {}
             if key.kind == kind and namespace in (None, "", key.namespace) and wanted.items() <= labels.items():
-                yield copy.deepcopy(obj)
+                yield _copied(obj)
 
     def snapshot(
         self,
@@ -160,7 +162,7 @@ class InMemoryKube:
                     found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
                     found["metadata"]["generation"] = found["metadata"].get("generation", 0) + 1
                 found["metadata"]["resourceVersion"] = str(next(self._versions))
-                return copy.deepcopy(found)
+                return _copied(found)
             del self.objects[key]
             return None
 
@@ -185,14 +187,26 @@ class InMemoryKube:
     def _store(self, key: Key, new: dict[str, Any]) -> dict[str, Any]:
         old = self.objects[key]
         if new == old:
-            return copy.deepcopy(old)
+            return _copied(old)
         new["metadata"]["resourceVersion"] = str(next(self._versions))
         if new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         self.objects[key] = new
         if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
             del self.objects[key]
-        return copy.deepcopy(new)
+        return _copied(new)
+
+
+def _copied(value: T) -> T:
+    """Return a copy of a JSON value; what is none, such as a set of a test, is copied as it demands."""
+    kind, copied = type(value), cast(Any, value)
+    if kind is dict:
+        copied = {name: each if type(each) is str else _copied(each) for name, each in copied.items()}
+    elif kind is list:
+        copied = [_copied(each) for each in copied]
+    elif kind not in SCALARS:
+        copied = copy.deepcopy(copied)
+    return cast(T, copied)
 
 
 def _has_fields(obj: Mapping[str, Any], selector: str | None) -> bool:
@@ -209,7 +223,7 @@ def _has_fields(obj: Mapping[str, Any], selector: str | None) -> bool:
 def merge_patch(old: Any, patch: Any) -> Any:
     """Return old with a JSON merge patch applied (RFC 7386)."""
     if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
+        return _copied(patch)
     merged = dict(old) if isinstance(old, Mapping) else {}
     for name, value in patch.items():
         if name == "resourceVersion":

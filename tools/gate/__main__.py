@@ -36,6 +36,11 @@ LATE_LIMIT: Final = 3
 TAIL_LINES: Final = 60
 MESSAGE_LENGTH: Final = 160
 SLOWEST: Final = 30
+"""Number of slow tests, and of files that take most of the processors, in the report."""
+PROCESSOR_FIGURE: Final = Path("tools/gate/processor-seconds.txt")
+"""The sum of a whole gate's processor seconds when it was last measured, without the real services."""
+TOLERATED: Final = 1.1
+"""The sum may be so many times the figure: the same gate differs by some percent."""
 
 
 class Gate:
@@ -75,6 +80,11 @@ class Gate:
         self.results[result.part.name] = result
         at_s = time.monotonic() - self.began_s
         print(f"[{at_s:5.0f} s] {result.part.name}: {result.verdict} after {result.seconds:.0f} s", flush=True)
+
+    def end_staying(self) -> None:
+        """End the parts that stay, and note what they took of the processors."""
+        for name, seconds in self.runner.end_staying().items():
+            self.results[name] = dataclasses.replace(self.results[name], processor_s=seconds)
 
     def rerun_late(self) -> list[str]:
         """Run late tests once more, when nothing else runs; return why the gate fails all the same."""
@@ -124,6 +134,25 @@ def print_table(results: Sequence[Result]) -> None:
             f"{result.part.name:<20} {result.seconds:8.0f} {result.processor_s:8.0f} {numbers} {len(result.late):5}"
             f"  {'' if result.verdict == 'passed' else result.verdict}"
         )
+
+
+def print_processors(results: Sequence[Result]) -> None:
+    """Print the files that take most of the processors and the sum of all parts, the real services apart.
+
+    A sum far above the figure in the repository is reported, not refused: it depends on the machine.
+    """
+    files: collections.Counter[str] = collections.Counter()
+    for result in results:
+        files.update(result.document.get("processor_s", {}))
+    print(f"\n{'files that take most of the processors':<100} cpu s")
+    for file, seconds in files.most_common(SLOWEST):
+        print(f"{file:<100} {seconds:5.0f}")
+    services = sum(result.processor_s for result in results if result.part.stays)
+    total = sum(result.processor_s for result in results) - services
+    print(f"\nprocessor seconds: {total:.0f}, and {services:.0f} of the real services")
+    figure = float(PROCESSOR_FIGURE.read_text(encoding="utf-8"))
+    if total > TOLERATED * figure:
+        print(f"MORE: {total:.0f} processor seconds are more than a tenth above the {figure:.0f} of {PROCESSOR_FIGURE}")
 
 
 def print_failures(results: Sequence[Result]) -> None:
@@ -176,9 +205,10 @@ def run(lanes: Sequence[Sequence[Part]]) -> int:
     gate.run()
     reasons = [f"{result.part.name}: {result.verdict}" for result in gate.results.values() if not result.is_good]
     reasons = stopped + reasons or gate.rerun_late()
-    gate.runner.end_staying()
+    gate.end_staying()
     results = list(gate.results.values())
     print_table(results)
+    print_processors(results)
     if reasons:
         print_failures(results)
         print("\n".join([*(f"FAILED: {reason}" for reason in reasons), *failed_lines(results)]))

@@ -19,6 +19,9 @@ FOLDER: Final = Path("build/gate")
 POLL_S: Final = 0.2
 UP_VARIABLE: Final = "GATE_UP"
 """The file that a part which stays touches when it is up."""
+SESSION: Final = 3
+TIMES: Final = slice(11, 15)
+"""Fields of a process, counted from its state: its session; its time of processors and that of children that ended."""
 END_S: Final = 120.0
 """For a part that stays, to end after its input has ended."""
 GOGC: Final = "300"
@@ -94,7 +97,7 @@ class Result:
 
     Attributes:
         status: exit status; None if it did not begin: a part that it needs failed, or the time was over.
-        processor_s: time of processors that it and its children took.
+        processor_s: time of processors that it and its children took; of a part that stays, all that it started.
         document: what ``plugin.Outcomes`` wrote; empty if it did not.
     """
 
@@ -142,14 +145,14 @@ class Runner:
         """Run until a time of the monotonic clock."""
         self._ends_s = ends_s
         self._running: set[int] = set()
-        self._staying: list[subprocess.Popen[bytes]] = []
+        self._staying: dict[str, subprocess.Popen[bytes]] = {}
 
     def run(self, part: Part, **environment: str) -> Result:
         """Run a part until it ends, or is up if it stays."""
         if time.monotonic() > self._ends_s:
             return Result(part, None)
         began_s = time.monotonic()
-        up = FOLDER / f"{part.name}.up"
+        up = _up(part.name)
         for old in (part.outcomes, up):
             old.unlink(missing_ok=True)
         files = {OUTCOMES_VARIABLE: str(part.outcomes.absolute()), UP_VARIABLE: str(up.absolute())}
@@ -176,16 +179,18 @@ class Runner:
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
         else:
-            self._staying.append(process)
+            self._staying[part.name] = process
         document = json.loads(part.outcomes.read_text(encoding="utf-8")) if part.outcomes.exists() else {}
         seconds = time.monotonic() - began_s
         return Result(part, process.returncode or 0, seconds, used.ru_utime + used.ru_stime, document)
 
-    def end_staying(self) -> None:
-        """End the parts that stay."""
-        for process in self._staying:
+    def end_staying(self) -> dict[str, float]:
+        """End the parts that stay; return the time of processors that each took, by name."""
+        taken = {name: _taken_s(_up(name)) for name in self._staying}
+        for process in self._staying.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.communicate(timeout=END_S)
+        return taken
 
     def kill(self) -> None:
         """Kill what runs, and start nothing more; rigs are sessions of their own, which the next gate removes."""
@@ -195,12 +200,34 @@ class Runner:
                 os.kill(pid, signal.SIGKILL)
 
 
+def _up(name: str) -> Path:
+    """Return the file that a part which stays touches when it is up."""
+    return FOLDER / f"{name}.up"
+
+
 def _of_sessions(leaders: Set[int]) -> Iterator[int]:
     """Yield the processes of sessions: timeout(1), for one, has a group of its own in the session."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) in leaders:
+    for folder, fields in _processes():
+        if int(fields[SESSION]) in leaders:
             yield int(folder.name)
+
+
+def _taken_s(up: Path) -> float:
+    """Return the time of processors of all that a part started and of what that waited for.
+
+    Its services are neither its children nor of its session, but they have its environment.
+    """
+    variable = f"{UP_VARIABLE}={up.absolute()}".encode()
+    ticks = 0
+    for folder, fields in _processes():
+        with contextlib.suppress(OSError):
+            if variable in (folder / "environ").read_bytes().split(b"\0"):
+                ticks += sum(map(int, fields[TIMES]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _processes() -> Iterator[tuple[Path, list[str]]]:
+    """Yield the folder of each process, and the fields of its ``stat`` from the state on. Source: proc(5)."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            yield folder, (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()

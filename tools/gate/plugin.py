@@ -10,6 +10,7 @@ import collections
 import dataclasses
 import json
 import os
+import resource
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -40,6 +41,7 @@ SLOWEST: Final = 60
 
 State = Literal["passed", "skipped", "failed"]
 FAILED_IN_CHAIN: Final = pytest.StashKey[dict[Path, str]]()
+TAKEN: Final = pytest.StashKey[float]()
 BROKEN_FIXTURES: Final = pytest.StashKey[list[tuple[BaseException, str]]]()
 
 
@@ -47,6 +49,12 @@ def group(nodeid: str) -> str:
     """Return what a test belongs to: its folder if all tests of the folder belong together, else its file."""
     folders = (folder for folder in TOGETHER if nodeid.startswith(folder))
     return next(folders, nodeid.partition("::")[0])
+
+
+def taken_s() -> float:
+    """Return the time of processors that this process took, and those of its children that ended."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def is_late(error: BaseException) -> bool:
@@ -83,10 +91,12 @@ class Outcomes:
         self._states: dict[str, State] = {}
         self._failures: list[Failure] = []
         self._seconds: dict[str, float] = collections.defaultdict(float)
+        self._processor_s: dict[str, float] = collections.defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add a phase of a test; its first failed phase decides, since what follows from it fails as well."""
         self._seconds[f"{report.nodeid} ({report.when})"] += report.duration
+        self._processor_s[report.nodeid.partition("::")[0]] += getattr(report, "processor_s", 0.0)
         if report.failed and self._states.get(report.nodeid) == "failed":
             failure = next(each for each in self._failures if each.test == report.nodeid)
             failure.text += f"\n\n{report.when}:\n{report.longreprtext}"
@@ -114,6 +124,7 @@ class Outcomes:
             "tests": self._states,
             "failures": [dataclasses.asdict(failure) for failure in self._failures],
             "slowest": sorted(self._seconds.items(), key=lambda item: -item[1])[:SLOWEST],
+            "processor_s": self._processor_s,
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
         partial = self._path.with_suffix(".partial")
@@ -150,6 +161,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Begin to count the time of processors; what collects the tests is no test's."""
+    session.stash[TAKEN] = taken_s()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test if one before it in its file failed, and it builds on them."""
     failed = item.session.stash.setdefault(FAILED_IN_CHAIN, {}).get(item.path)
@@ -159,8 +176,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Note what fails other tests as well, and whether a failure is late."""
+    """Note what a phase took of the processors, what fails other tests as well, and whether a failure is late."""
     report = yield
+    now_s = taken_s()
+    report.processor_s = now_s - item.session.stash[TAKEN]
+    item.session.stash[TAKEN] = now_s
     if not report.failed or call.excinfo is None:
         return report
     error = call.excinfo.value

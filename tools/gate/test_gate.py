@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 import time
 import types
 from collections.abc import Callable
@@ -24,6 +26,13 @@ MAKEFILE: Final = f"""
 one two three:
 \tcp $@$(if $({ONLY_VARIABLE}),-again).json $({OUTCOMES_VARIABLE})
 \texit $$(cat $@$(if $({ONLY_VARIABLE}),-again).status)
+"""
+DAEMON: Final = f"""
+import os, pathlib, time
+while time.process_time() < 1:
+    pass
+pathlib.Path(os.environ["{UP_VARIABLE}"]).touch()
+open("end").read()
 """
 Write = Callable[..., None]
 
@@ -46,6 +55,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     (tmp_path / "tools" / "gate").mkdir(parents=True)
     (tmp_path / FOLDER).mkdir(parents=True)
     (tmp_path / gate.LATE_LIST).write_text("", encoding="utf-8")
+    (tmp_path / gate.PROCESSOR_FIGURE).write_text("1000\n", encoding="utf-8")
 
     def said(name: str, document: dict[str, Any], status: int | None = None) -> None:
         (tmp_path / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
@@ -190,6 +200,57 @@ def test_a_part_that_stays_ends_after_all_others(write: Write) -> None:
     lab = Part("stays", ("stays",), has_tests=False, stays=True)
     assert gate.run([[lab, part("one", "stays")]]) == 0
     assert Path("ended").exists()
+
+
+def test_the_files_that_take_most_of_the_processors_are_printed_for_all_parts(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("one", {**outcomes(passed=1), "processor_s": {"a.py": 20.0, **{f"{i}.py": 1.0 for i in range(gate.SLOWEST)}}})
+    write("two", {**outcomes(passed=1), "processor_s": {"a.py": 5.0, "b.py": 24.0}})
+
+    assert gate.run([[part("one")], [part("two")]]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    begins = next(number for number, line in enumerate(printed) if line.startswith("files that take most"))
+    shown = [line.split() for line in printed[begins + 1 : printed.index("", begins)]]
+    assert shown[:3] == [["a.py", "25"], ["b.py", "24"], ["0.py", "1"]]
+    assert len(shown) == gate.SLOWEST
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_reported"),
+    [pytest.param(1099.0, False, id="less than a tenth"), pytest.param(1101.0, True, id="more than a tenth")],
+)
+def test_a_sum_far_above_the_figure_is_reported_and_not_refused(
+    write: Write, capsys: pytest.CaptureFixture[str], seconds: float, is_reported: bool
+) -> None:
+    results = [
+        parts.Result(part("one"), 0, processor_s=seconds - 100.0),
+        parts.Result(part("two"), 0, processor_s=100.0),
+        parts.Result(Part("lab", ("lab",), stays=True), 0, processor_s=500.0),
+    ]
+
+    gate.print_processors(results)
+
+    printed = capsys.readouterr().out
+    assert f"processor seconds: {seconds:.0f}, and 500 of the real services\n" in printed
+    assert ("MORE: 1101 processor seconds are more than a tenth above the 1000" in printed) is is_reported
+
+
+def test_services_that_a_part_starts_as_daemons_are_counted_apart(
+    write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("one", outcomes(passed=1))
+    Path("daemon.py").write_text(DAEMON, encoding="utf-8")
+    os.mkfifo("end")
+    makefile = Path("Makefile")
+    stays = f"\nstays:\n\t(setsid {sys.executable} daemon.py >/dev/null 2>&1 &); cat && echo >end\n"
+    makefile.write_text(makefile.read_text(encoding="utf-8") + stays, encoding="utf-8")
+
+    lab = Part("stays", ("stays",), has_tests=False, stays=True)
+    assert gate.run([[lab, part("one", "stays")]]) == 0
+    shown = re.search(r"processor seconds: (\d+), and (\d+) of the real services", capsys.readouterr().out)
+    assert shown
+    assert int(shown[2]) >= 1
 
 
 @pytest.mark.lint

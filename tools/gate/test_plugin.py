@@ -98,6 +98,24 @@ def test_starts(name):
 """
 
 
+WORKS: Final = """
+import subprocess, sys, time
+import pytest
+
+WORK = "import time\\nwhile time.process_time() < {}: pass"
+
+@pytest.fixture(scope="module")
+def child():
+    yield
+    subprocess.run([sys.executable, "-c", WORK.format(0.5)], check=True)
+
+def test_works(child):
+    ends_s = time.process_time() + 0.5
+    while time.process_time() < ends_s:
+        pass
+"""
+
+
 FILES: Final = {
     "test_broken_fixture.py": BROKEN_FIXTURE,
     "test_chain.py": CHAIN,
@@ -107,6 +125,7 @@ FILES: Final = {
     "test_late.py": LATE,
     "test_leaks.py": LEAKS_AFTERWARDS,
     "test_virtual.py": VIRTUAL,
+    "test_works.py": WORKS,
     "test_wrong.py": WRONG,
 }
 
@@ -183,6 +202,13 @@ def test_a_fixture_that_fails_does_so_once_for_all_tests_that_need_it(outcomes: 
     names = [f"test_broken_fixture.py::test_needs_a_rig[{number}]" for number in range(3)]
     assert failure["rerun"] == names
     assert [outcomes["tests"][name] for name in names] == ["failed", "skipped", "skipped"]
+
+
+def test_the_time_of_processors_of_a_file_has_its_fixtures_and_their_children(outcomes: Any) -> None:
+    taken = outcomes["processor_s"]
+
+    assert taken["test_works.py"] >= 1.0
+    assert taken["test_virtual.py"] < 0.5
 
 
 def test_only_the_named_tests_run_again(tmp_path: Path) -> None:
