@@ -28,7 +28,10 @@ class _Child(view.View):
     id = view.text("id")
 
 
-class _Part(view.View):
+class Part(view.View):
+    """A listener, pool or monitor of a load balancer."""
+
+    provisioning_status = view.optional_text("provisioning_status")
     parents = view.views(_Child, "loadbalancers")
 
 
@@ -446,7 +449,7 @@ def health_monitor_difference(wanted: WantedHealthMonitor, found: Mapping[str, A
 
 def parent_ids(child: Mapping[str, Any]) -> set[str]:
     """Return the ids of the load balancers that a listener or a pool is in."""
-    return {parent.id for parent in _Part(child).parents if parent.id}
+    return {parent.id for parent in Part(child).parents if parent.id}
 
 
 BY_VIP_NETWORK: Final = Index(lambda body: [id_] if (id_ := LoadBalancer(body).vip_network_id) else [])

@@ -36,6 +36,7 @@ HELPERS: Final = {
     "stamped",
     "stamp_in",
     "cluster_resource_name",
+    "may_name_workloads",
 }
 """Functions of ``names`` that build no whole name of a resource."""
 CLUSTER: Final = "<namespace>-<cluster>"

@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[<>=\[ ]", each, maxsplit=1)[0] for each in requirements} - {"capo"}
+    return {re.split(r"[<>=\[ ]", each, maxsplit=1)[0] for each in requirements} - {PROJECT["project"]["name"]}
 
 
 DECLARED = {

@@ -18,6 +18,7 @@ from capo.openstack import load_balancer
 from capo.openstack.load_balancer import (
     Listener,
     LoadBalancer,
+    Part,
     Pool,
     WantedHealthMonitor,
     WantedListener,
@@ -123,7 +124,7 @@ def has_failed(scope: ClusterScope) -> bool:
     """Return whether a recorded child was listed in ERROR; makes no request."""
     for kind in CHILDREN:
         own = with_ids([record.id for record in scope.context.ledger.records_of_kind(kind)])
-        if scope.cloud_view.peek(kind, lambda body: body.get("provisioning_status") == ERROR, among=own):
+        if scope.cloud_view.peek(kind, lambda body: Part(body).provisioning_status == ERROR, among=own):
             return True
     return False
 
@@ -135,14 +136,14 @@ def _resend(scope: ClusterScope, balancer: Body, kind: str, child: Body) -> Outc
         LoadBalancerFailedError: it is in ERROR; that it was sent again may correct it.
         CapoError: Octavia refuses.
     """
-    if child.get("provisioning_status") not in (ERROR, "PENDING_UPDATE"):
+    if Part(child).provisioning_status not in (ERROR, "PENDING_UPDATE"):
         return None
     if LoadBalancer(balancer).provisioning_status != ACTIVE:
         return _busy(scope, balancer)
     scope.cloud_view.invalidate(kind, child["id"])  # what is cached may be older than the end of the last change
     live = scope.cloud_view.get(kind, child["id"])
-    if live.get("provisioning_status") != ERROR:
-        is_active = live.get("provisioning_status") == ACTIVE
+    if (state := Part(live).provisioning_status) != ERROR:
+        is_active = state == ACTIVE
         return None if is_active else Wait("Building", f"{kind} {live['id']} is being changed", RECHECK_S)
     _UPDATES[kind](scope.cloud, live["id"], {"name": live["name"]})
     _mark_busy(scope, balancer)

@@ -14,6 +14,7 @@ from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import AmbiguousMatchError, ConflictError, RouterNotFoundError
 from capo.json_types import Body
 from capo.openstack import floating_ip, router, subnet
+from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.port import BY_DEVICE, Port
 from capo.openstack.resource_cache import Index, either, found_by, with_ids
 from capo.openstack.router import WantedRouter
@@ -267,7 +268,7 @@ def _disconnect(scope: ClusterScope, port: Port) -> Wait | None:
                 left,
                 "floating IP",
                 error,
-                is_own=lambda ip: scope.is_on_own_network(ip.get("port_id")),
+                is_own=lambda ip: scope.is_on_own_network(FloatingIP(ip).port_id),
             ) from error
     scope.cloud_view.forget("port", port.id)
     return None

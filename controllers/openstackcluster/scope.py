@@ -24,6 +24,7 @@ from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from capo.openstack.kinds import LOAD_BALANCER
 from capo.openstack.load_balancer import LoadBalancer
+from capo.openstack.port import Port
 from capo.openstack.resource_cache import Item, nothing, with_ids
 from controllers import roles
 from controllers.credential_secrets import is_shared
@@ -182,7 +183,7 @@ class ClusterScope:
         """Return whether a port is known to be on a network that carries the stamp of the cluster."""
         own = self.cloud_view.peek("network", among=lambda cache: cache.of_owner(self.context.owner))
         ports = self.cloud_view.peek("port", among=with_ids([port_id] if port_id else []))
-        return any(port["network_id"] == network["id"] for port in ports for network in own)
+        return any(Port(port).network_id == network["id"] for port in ports for network in own)
 
     @property
     def is_inherited(self) -> bool:
