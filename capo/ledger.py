@@ -199,7 +199,8 @@ class Ledger:
     def drop_parts(self, kind: str) -> None:
         """Remove all parts of a kind of which no resource exists: an unanswered create of one took no effect either."""
         gone = set(parts.of(kind))
-        for each in (*self.records.values(), *self.pending.values()):
+        entries: list[Record | Pending] = [*self.records.values(), *self.pending.values()]
+        for each in entries:
             if each.kind in gone:
                 self.remove(each.role)
 

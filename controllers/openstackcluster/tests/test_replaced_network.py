@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from capo.json_types import Json
 from controllers.openstackcluster.tests.environment import MANAGED, ClusterEnvironment
 
 NETWORK = "/network/v2.0"
 INTERFACE = "network:router_interface"
 
 
-def interfaces(world: ClusterEnvironment) -> list[dict[str, object]]:
+def interfaces(world: ClusterEnvironment) -> list[Json]:
     return [port for port in world.inventory()["ports"].values() if port["device_owner"] == INTERFACE]
 
 
