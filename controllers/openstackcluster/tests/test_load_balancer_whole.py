@@ -82,6 +82,8 @@ def test_load_balancer_where_ovn_is_the_default_is_rebuilt_whole(
     settle_until_whole(fleet, id_, within_s=WHOLE_S)
 
     assert fleet.one("loadbalancers")["vip_address"] == vip
+    creates = [each for each in fleet.requests() if each == "POST /v2.0/lbaas/loadbalancers"]
+    assert len(creates) == 3  # the first one of the cluster was refused with its children; no later one is
 
 
 def test_rebuild_whose_create_is_not_answered_ends_with_a_whole_load_balancer(fleet: ClusterEnvironment) -> None:
