@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from capo import parts
+
 NOTED_S: Final = 10
 """Minimum growth of ``waited_s`` that is worth a write."""
 _ROUNDING_S: Final = 0.05
@@ -188,7 +190,22 @@ class Ledger:
         self.records[role] = Record(kind, role, resource_id)
 
     def drop(self, role: str) -> None:
-        """Remove a role: its resource is proven absent."""
+        """Remove a role: its resource is proven absent. Its parts are, too, unless another one of its kind has them."""
+        known = self.records.get(role)
+        self.remove(role)
+        if known and not self.records_of_kind(known.kind):
+            self.drop_parts(known.kind)
+
+    def drop_parts(self, kind: str) -> None:
+        """Remove all parts of a kind of which no resource exists: an unanswered create of one took no effect either."""
+        gone = set(parts.of(kind))
+        entries: list[Record | Pending] = [*self.records.values(), *self.pending.values()]
+        for each in entries:
+            if each.kind in gone:
+                self.remove(each.role)
+
+    def remove(self, role: str) -> None:
+        """Remove a role, which proves nothing about its resource and its parts."""
         self.records.pop(role, None)
         self.pending.pop(role, None)
 

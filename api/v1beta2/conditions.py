@@ -39,7 +39,7 @@ class ConditionType(StrEnum):
     API_ENDPOINT_READY = "APIEndpointReady"
     """Control plane endpoint is known and written to the spec."""
     LOAD_BALANCER_READY = "LoadBalancerReady"
-    """Ours: API load balancer is ACTIVE with listeners, pools and monitors."""
+    """Ours: API load balancer is ACTIVE with listeners, pools and monitors, and the control plane has joined it."""
     FAILURE_DOMAINS_READY = "FailureDomainsReady"
     """Ours: availability zones are listed in the status."""
     BASTION_READY = "BastionReady"

@@ -226,8 +226,10 @@ class CloudView:
         found = {item.body["id"]: item.body for item in self._poller.of_owner(kind, self._owner_id)}
         for record in self._ledger.records_of_kind(kind):
             body = self._recorded(kind, record.id)
-            if body is None or self._provenance.is_left_alone(kind, body):
+            if body is None:
                 self._ledger.drop(record.role)
+            elif self._provenance.is_left_alone(kind, body):
+                self._ledger.remove(record.role)
             else:
                 found[record.id] = body
         left = [body for body in found.values() if not _is_deleted(body)]

@@ -28,6 +28,7 @@ from capo.openstack.list_source import Source
 from capo.openstack.owners import Owners
 from capo.openstack.registrations import Registrations
 from capo.openstack.resource_cache import FASTEST_S, NEVER_S, Item, ResourceCache, Schedule, Selection
+from capo.parts import PARTS
 
 log = logging.getLogger(__name__)
 
@@ -166,10 +167,16 @@ class ListPoller:
             self._caches[kind].upsert(body, self._now())
 
     def forget(self, kind: str, resource_id: str) -> None:
-        """Record that a resource is proven gone."""
+        """Record that a resource is proven gone, with its parts."""
         with self._lock:
             self._caches[kind].forget(resource_id, self._now())
             self._release(kind, resource_id)
+            self._forget_parts(kind, resource_id)
+
+    def _forget_parts(self, kind: str, resource_id: str) -> None:
+        for part in PARTS.get(kind, ()):
+            for id_ in self._caches[part.kind].parts(part, resource_id):
+                self.forget(part.kind, id_)
 
     def _release(self, kind: str, resource_id: str) -> None:
         place = kind, resource_id
@@ -345,6 +352,8 @@ class ListPoller:
             ids = (body["id"] for body in listing.items)
             before = dict(cache.items) if is_full else {id_: cache.items[id_] for id_ in ids if id_ in cache.items}
             changed = take(listing.items, began_s)
+            for gone in filter(cache.is_gone, changed):
+                self._forget_parts(kind, gone)
             self._errors.pop(kind, None)
             self._move_cursor(kind, listing.cloud_s)
             affected = self._owners(kind, changed, before)

@@ -14,6 +14,7 @@ from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack.invalidations import Invalidation, Invalidations
 from capo.openstack.kinds import ResourceKind
+from capo.parts import PARTS, Part
 
 DELETED: Final = "DELETED"
 UNKNOWN: Final = "UNKNOWN"
@@ -75,6 +76,10 @@ class Index:
     values: Callable[[Body], Iterable[Hashable]]
 
 
+BY_WHOLE: Final = {part: Index(part.whole_ids) for parts in PARTS.values() for part in parts}
+"""By which resource its parts are found."""
+
+
 @dataclass
 class ResourceCache:
     """The resources of one kind."""
@@ -105,6 +110,11 @@ class ResourceCache:
         members = self._indices[index]
         compared = (id_ for id_ in members.get(_COMPARED, ()) if value in index.values(self.items[id_].body))
         return [self.items[id_] for id_ in sorted({*members.get(value, ()), *compared})]
+
+    def parts(self, part: Part, whole_id: str) -> list[str]:
+        """Return the ids of the parts of a resource; not of what is part of another one as well."""
+        items = self.find(BY_WHOLE[part], whole_id)
+        return [item.body["id"] for item in items if set(part.whole_ids(item.body)) == {whole_id}]
 
     def as_of_s(self, item: Item) -> float:
         """Return how current an item is: a list of changes without it confirmed it."""

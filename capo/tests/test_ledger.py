@@ -104,3 +104,69 @@ def test_a_pass_is_due_when_there_is_something_to_note_and_none_after_the_window
     ledger.note_waiting(1055.0, window_s=WINDOW_S)
     assert ledger.waiting_due_s(1055.0, window_s=WINDOW_S) is None
     assert Ledger().waiting_due_s(1055.0, window_s=WINDOW_S) is None
+
+
+def cluster(*more: tuple[str, str]) -> Ledger:
+    ledger = Ledger()
+    parts = [("network", "network"), ("subnet", "subnet"), ("router", "router"), ("port", "router-interface")]
+    balancer = [("load_balancer", "lb-api"), ("listener", "listener-1"), ("pool", "pool-1"), ("pool", "pool-2")]
+    monitors = [("health_monitor", "monitor-1"), ("health_monitor", "monitor-2")]
+    for kind, role in [*parts, *balancer, *monitors, *more]:
+        ledger.record(kind, role, f"id of {role}")
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("role", "left_out"),
+    [
+        ("lb-api", {"lb-api", "listener-1", "pool-1", "pool-2", "monitor-1", "monitor-2"}),
+        ("listener-1", {"listener-1"}),
+        ("pool-1", {"pool-1"}),  # which of the monitors is in the other pool is not recorded
+        ("network", {"network", "subnet", "router-interface"}),
+        ("router", {"router", "router-interface"}),
+    ],
+)
+def test_with_a_resource_that_is_gone_its_parts_are_forgotten(role: str, left_out: set[str]) -> None:
+    ledger = cluster()
+
+    ledger.drop(role)
+
+    assert cluster().records.keys() - ledger.records.keys() == left_out
+
+
+def test_ports_and_volumes_are_not_forgotten_with_their_server() -> None:
+    ledger = Ledger()
+    for kind, role in [("server", "server"), ("port", "port-0"), ("trunk", "trunk-0"), ("volume", "volume-root")]:
+        ledger.record(kind, role, role)
+
+    ledger.drop("server")
+
+    assert ledger.records.keys() == {"port-0", "trunk-0", "volume-root"}
+
+
+def test_unanswered_create_of_a_part_is_not_waited_for_when_its_whole_is_gone() -> None:
+    ledger = cluster()
+    ledger.intend("listener", "listener-2", 1000.0)
+    ledger.intend("security_group", "group-worker", 1000.0)
+
+    ledger.drop("lb-api")
+
+    assert ledger.pending.keys() == {"group-worker"}
+
+
+def test_parts_of_what_is_another_objects_are_kept() -> None:
+    ledger = cluster()
+
+    ledger.remove("network")
+
+    assert ledger.id_of("subnet")
+
+
+def test_intent_that_is_dropped_proves_nothing_about_recorded_parts() -> None:
+    ledger = Ledger()
+    ledger.record("listener", "listener-1", "id")
+    ledger.intend("load_balancer", "lb-api", 1000.0)
+
+    ledger.drop("lb-api")
+
+    assert ledger.id_of("listener-1")

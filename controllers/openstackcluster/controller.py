@@ -122,7 +122,7 @@ class ClusterController:
             if scope.context.is_taken_over
             else name_conflicts.condition(scope.cloud_view, scope.namesakes(), is_shared=scope.is_shared)
         )
-        shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.context.ledger, results), *taken]
+        shown = [*status.lacking(found, results), *status.shown(cluster, scope.context.ledger, results), *taken]
         return Report(
             status=status.after_reconcile(found, cluster, results),
             spec=status.spec(found, results),

@@ -12,11 +12,6 @@ from capo.openstack.port import Port
 
 MAX_NAMED: Final = 5
 """At most this many are named in a message; the rest is counted."""
-ROUTER_INTERFACES: Final = (
-    "network:router_interface",
-    "network:router_interface_distributed",
-    "network:ha_router_replicated_interface",
-)
 _NEXT_STEPS: Final = {"floating IP": "Delete what the floating IP leads to, or dissociate it."}
 _OF_NETWORK: Final = ("network:dhcp", "network:distributed", "network:router_centralized_snat")
 """Neutron's own ports, which it deletes with the network or the router."""

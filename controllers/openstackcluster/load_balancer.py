@@ -41,6 +41,7 @@ from controllers.openstackcluster import (
     listeners,
     load_balancer_rebuild,
     load_balancer_spec,
+    pool_members,
     status,
     vip_addresses,
     vip_ports,
@@ -50,10 +51,10 @@ from controllers.openstackcluster.changes import doubting
 from controllers.openstackcluster.listeners import CHILDREN
 from controllers.openstackcluster.load_balancer_spec import not_enforced
 from controllers.openstackcluster.scope import ClusterScope
+from controllers.openstackcluster.status import BUILDING
 from controllers.roles import LOAD_BALANCER
 
 CONDITION: Final = "LoadBalancerReady"
-BUILDING: Final = "Building"
 BUSY_S: Final = 10.0
 """Pause after a change that Octavia refused because others were changing the load balancer."""
 REFUSED_S: Final = 3600.0
@@ -91,6 +92,7 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
     outcome = _ensure_children(scope, spec, found)
     if isinstance(outcome, Done):
         replacements.release_load_balancer(scope.cloud, scope.context)
+        scope.found.not_joined = pool_members.missing(scope)
     return outcome
 
 
@@ -323,7 +325,7 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Bo
     if is_complete and is_recorded and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
         listeners.relist(scope)
     scope.balancers.forget(scope.uid)  # an edit that is reverted before its change takes effect must be noticed
-    step = _converge(scope, found, wanted)
+    step = _converge(scope, found, wanted) or _doubt_unlisted(scope, found)
     if step is not None:
         scope.found.settings.clear()  # of some children only
     else:
@@ -408,9 +410,27 @@ def _meanwhile(scope: ClusterScope, step: Outcome) -> Outcome:
 
 def _are_listed(scope: ClusterScope, found: Body) -> bool:
     """Return whether Octavia lists the recorded listener and pool of every port."""
-    listed = LoadBalancer(found).child_ids
-    wanted = [role(port) for port in endpoint_policy.ports(scope.cluster.spec) for role in (roles.listener, roles.pool)]
-    return {scope.context.ledger.id_of(role) for role in wanted} <= listed
+    return not _unlisted(scope, found)
+
+
+def _doubt_unlisted(scope: ClusterScope, found: Body) -> Wait | None:
+    """Invalidate recorded listeners and pools that the load balancer lacks; return the wait for them, if any."""
+    unlisted = _unlisted(scope, found)
+    for kind, role in unlisted:
+        if resource_id := scope.context.ledger.id_of(role):
+            scope.cloud_view.invalidate(kind, resource_id)
+    if not unlisted:
+        return None
+    scope.cloud_view.poll("load_balancer")
+    kinds = " and ".join(dict.fromkeys(kind for kind, _ in unlisted))
+    return Wait(BUILDING, f"load balancer {found['name']} does not show its {kinds} yet", BUSY_S)
+
+
+def _unlisted(scope: ClusterScope, found: Body) -> list[tuple[str, str]]:
+    """Return kind and role of each listener and pool whose record is missing, or that the load balancer lacks."""
+    listed, ports = LoadBalancer(found).child_ids, endpoint_policy.ports(scope.cluster.spec)
+    wanted = [each for port in ports for each in (("listener", roles.listener(port)), ("pool", roles.pool(port)))]
+    return [(kind, role) for kind, role in wanted if scope.context.ledger.id_of(role) not in listed]
 
 
 # -- delete ----------------------------------------------------------------------------------------------------------
@@ -430,9 +450,7 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
     if left:
         scope.cloud_view.poll("load_balancer")
         return Wait("Deleting", f"waiting for load balancer {left[0]['id']} to be deleted")
-    for kind in CHILDREN:
-        for record in scope.context.ledger.records_of_kind(kind):
-            scope.context.ledger.drop(record.role)
+    scope.context.ledger.drop_parts("load_balancer")  # also where only theirs are left of the records
     return _without_left_behind(scope)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from capo import names
 from capo.engine.steps import Wait
 from capo.errors import NotFoundError
-from capo.openstack import load_balancer
+from capo.openstack import load_balancer, octavia_providers
 from capo.openstack.load_balancer import LoadBalancer
 from controllers import load_balancer_failure, replacements
 from controllers.openstackcluster import vip_addresses
@@ -74,6 +74,9 @@ def _delete(scope: ClusterScope, live: LoadBalancer) -> Wait:
     was_asked = scope.was_refused(f"deletion of {live.id}")
     if not was_asked:  # else its quota may never be free
         replacements.keep_load_balancer(scope.cloud, scope.context)
+    if live.provider == octavia_providers.OVN:
+        # As the default it would refuse the new one with its children, and the refused one may keep the address.
+        scope.note_refusal(scope.region_key)
     with doubting(scope, KIND, live.id):
         load_balancer.delete(scope.cloud, live.id)
     scope.note_refusal(f"deletion of {live.id}")

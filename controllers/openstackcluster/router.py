@@ -18,6 +18,7 @@ from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.port import BY_DEVICE, Port
 from capo.openstack.resource_cache import Index, either, found_by, with_ids
 from capo.openstack.router import WantedRouter
+from capo.parts import ROUTER_INTERFACES
 from controllers.drift import ROUTER as ROUTER_POLICY
 from controllers.openstackcluster import deletion_blockers, drift, existing, managed_subnets, status
 from controllers.openstackcluster.changes import doubting, tagged
@@ -158,7 +159,7 @@ def _port_of(made: router.Interface, router_id: str) -> dict[str, Any]:
         "description": "",
         "network_id": made.network_id,
         "device_id": router_id,
-        "device_owner": deletion_blockers.ROUTER_INTERFACES[0],
+        "device_owner": ROUTER_INTERFACES[0],
         "fixed_ips": [{"subnet_id": made.subnet_id}],
     }
 
@@ -168,7 +169,7 @@ def _connects(found: Port, router_id: str, subnet_id: str) -> bool:
 
 
 def _is_interface(found: Port) -> bool:
-    return found.device_owner in deletion_blockers.ROUTER_INTERFACES
+    return found.device_owner in ROUTER_INTERFACES
 
 
 def _ends(body: Body) -> list[str]:

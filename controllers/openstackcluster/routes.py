@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from capo import names
-from capo.contract import clusters, references, rules
+from capo.contract import clusters, machines, references, rules
 from capo.engine import conditions
 from capo.engine.store import Index, Route, Store
 from capo.json_types import Object
@@ -59,6 +59,23 @@ def keys_for_member(machine: Object, store: Store) -> Idents:
     ]
 
 
+def keys_for_joined(machine: Object, store: Store) -> Idents:
+    """Requeue the OpenStackCluster whose load balancer is not ready when a control plane machine may have joined it."""
+    cluster_name, namespace = references.cluster_name(machine), machine["metadata"]["namespace"]
+    if not cluster_name or not machines.is_control_plane(machine):
+        return []
+    return [
+        (namespace, infra["metadata"]["name"])
+        for infra in store.find(OF_CLUSTER, (namespace, cluster_name))
+        if _waits_for_balancer(infra)
+    ]
+
+
+def _waits_for_balancer(infra: Object) -> bool:
+    shown = conditions.find((infra.get("status") or {}).get("conditions") or (), "LoadBalancerReady")
+    return shown is not None and shown["status"] != "True"
+
+
 def keys_for_grouped(machine: Object, store: Store) -> Idents:
     """Requeue the OpenStackCluster of a machine with a server group: the group is missing, may be empty, or has a host.
 
@@ -84,5 +101,6 @@ ROUTES: Final = (
     Route(OPENSTACK_SERVER, keys_for_server),
     Route(MACHINE, keys_for_member),
     Route(OPENSTACK_MACHINE, keys_for_member),
+    Route(OPENSTACK_MACHINE, keys_for_joined),
     Route(OPENSTACK_MACHINE, keys_for_grouped),
 )

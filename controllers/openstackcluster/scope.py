@@ -76,6 +76,7 @@ class Found:
         allowed_cidrs: CIDRs of every listener; empty admits everyone.
         not_enforced: set if the spec restricts who may connect and the load balancer's provider cannot; else None.
         no_second_vip: set if the provider of the load balancer ignored the second VIP; else None.
+        not_joined: control plane machines that a pool of the load balancer lacks.
         look_again_s: when to requeue for the load balancer although its step is done.
         floating_ip: address of the endpoint's floating IP, None without one.
         endpoint: the endpoint to write to the spec.
@@ -100,6 +101,7 @@ class Found:
     allowed_cidrs: tuple[str, ...] = ()
     not_enforced: InvalidSpecError | None = None
     no_second_vip: InvalidSpecError | None = None
+    not_joined: tuple[str, ...] = ()
     look_again_s: float | None = None
     floating_ip: str | None = None
     endpoint: Endpoint | None = None

@@ -30,6 +30,7 @@ BEFORE_PROVISIONED: Final = (
     "LoadBalancerReady",
     "APIEndpointReady",
 )
+BUILDING: Final = "Building"
 _GROUPS: Final = {
     CONTROL_PLANE: "controlPlaneSecurityGroup",
     WORKER: "workerSecurityGroup",
@@ -115,14 +116,20 @@ def shown(cluster: OpenStackCluster, ledger: Ledger, results: Results) -> list[C
     ]
 
 
-def not_enforced(found: Found, results: Results) -> list[Condition]:
-    """Report what the load balancer lacks: allowed CIDRs, or a VIP. It works nevertheless: its step blocks no other."""
-    error = found.not_enforced or found.no_second_vip
-    if error is None or not is_done(results["LoadBalancerReady"]):
+def lacking(found: Found, results: Results) -> list[Condition]:
+    """Report what the load balancer lacks: allowed CIDRs, a VIP, members. It works nevertheless: it blocks no step."""
+    error, balancer = found.not_enforced or found.no_second_vip, "LoadBalancerReady"
+    if not (error or found.not_joined) or not is_done(results[balancer]):
         return []
-    shown = [Condition("LoadBalancerReady", "False", error.reason, error.sentence)]
-    if all(is_done(results[step]) for step in BEFORE_PROVISIONED):
-        shown.append(Condition(conditions.READY, "False", "OpenStackError", f"LoadBalancerReady: {error.sentence}"))
+    if error:
+        shown = [Condition(balancer, "False", error.reason, error.sentence)]
+        reason, text = "OpenStackError", error.sentence
+    else:
+        text = f"control plane machines have yet to join the load balancer: {', '.join(found.not_joined)}"
+        reason, shown = BUILDING, [Condition(balancer, "False", BUILDING, text)]
+    # Another step that fails or waits is shown instead; one that could not decide would leave Ready as it was.
+    if not any(isinstance(results[step], Failed | Wait) for step in BEFORE_PROVISIONED):
+        shown.append(Condition(conditions.READY, "False", reason, f"{balancer}: {text}"))
     return shown
 
 

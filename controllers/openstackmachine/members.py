@@ -22,6 +22,7 @@ from capo.ledger import Ledger, Record
 from capo.names import Stamp
 from capo.openstack import load_balancer, octavia_providers, quota
 from capo.openstack.load_balancer import Member, WantedMember
+from capo.openstack.resource_cache import with_ids
 from controllers import drift, roles
 from controllers.drift import Policy
 from controllers.openstackmachine import (
@@ -235,10 +236,18 @@ def _place(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Place | 
 
 def _listed(scope: MachineScope, pool_id: str) -> list[Body]:
     try:
-        return load_balancer.members(scope.cloud, pool_id)
+        listed = load_balancer.members(scope.cloud, pool_id)
     except NotFoundError:
         scope.cloud_view.invalidate(pools.KIND, pool_id)  # it may have been replaced by another one of the same name
         raise
+    _update_pool(scope, pool_id, listed)
+    return listed
+
+
+def _update_pool(scope: MachineScope, pool_id: str, members: Iterable[Body]) -> None:
+    """Update the members of the cached pool: without a recorded one there, the OpenStackCluster is not ready."""
+    for pool in scope.cloud_view.peek(pools.KIND, among=with_ids([pool_id])):
+        scope.cloud_view.upsert(pools.KIND, {**pool, "members": [{"id": each["id"]} for each in members]})
 
 
 def _living_others(scope: MachineScope, infra: OpenStackCluster, seat: Seat) -> Iterator[Candidate]:
@@ -340,6 +349,7 @@ def _created(
         made = _added_together(scope, pool_id, listed, missing) if others else None
         if made is None:
             made = load_balancer.create_member(scope.cloud, pool_id, own)
+            _update_pool(scope, pool_id, [*listed, made])
     member_states.saw(scope, pool_id, made)
     if former_id:
         drift.REPAIRS.labels(drift.MEMBERS, "repaired").inc()
@@ -362,7 +372,7 @@ def _added_together(
         return None
     address = missing[0].address
     try:
-        now = load_balancer.members(scope.cloud, pool_id)
+        now = _listed(scope, pool_id)
     except CapoError as error:
         lost = f"members were added to pool {pool_id}, and cannot be listed: {error.message}"
         raise AmbiguousAnswerError(lost, request_id=error.request_id, status=error.status) from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from capo.json_types import Json
-from e2e.simulation import claims, failures, pauses
+from e2e.simulation import claims, failures, pauses, rebuilds
 from e2e.simulation.plan import ADVERSARY_S, Draw, Operation, Shape
 
 if TYPE_CHECKING:
@@ -399,6 +399,11 @@ def _use_floating_ip(story: PlanRun, wanted: Json) -> None:
     claims.use(story, wanted["for_s"])
     if wanted["down_s"]:
         failures.kill(story, wanted["down_s"])
+
+
+@feature(rebuilds.REBUILD, None)
+def _rebuild(story: PlanRun, wanted: Json) -> None:
+    rebuilds.play(story, **wanted)
 
 
 def act(story: PlanRun, operation: Operation) -> None:

@@ -95,6 +95,8 @@ def _load_balancer(story: PlanRun, lineage: Lineage, spec: Json) -> str | None:
     balancer = (spec.get("apiServer") or {}).get("managedLoadBalancer")
     if not balancer:
         return None
+    if story.lost_balancer in story.simulation.cloud.table("load-balancer", "loadbalancers"):
+        return f"load balancer {story.lost_balancer}, which failed, was not rebuilt"
     wanted = set(balancer.get("allowedCIDRs") or ())
     own = {r.id for r in story.truth.resources.values() if r.lineage is lineage}
     for listener in story.simulation.cloud.table("load-balancer", "listeners").values():

@@ -22,7 +22,7 @@ from capo.kube.kinds import (
     Kind,
 )
 from capo.simulator.octavia import service as octavia
-from e2e.simulation import adversary, claims, drift, judge, objects, pauses, places, template_edits, workloads
+from e2e.simulation import adversary, claims, drift, judge, objects, pauses, places, rebuilds, template_edits, workloads
 from e2e.simulation.apiclient import Endpoint, Written
 from e2e.simulation.network import Sent
 from e2e.simulation.objects import NAMESPACE
@@ -76,6 +76,8 @@ class PlanRun:
         self.strangers: dict[str, float] = {}
         """Since when somebody else uses floating IPs of the pool, by address."""
         self.strangers_port = ""
+        self.lost_balancer = ""
+        """The id of the load balancer that failed, or that somebody deleted."""
         self.is_calm = False
         self.is_deleting = False
         self.is_moving = False
@@ -284,6 +286,7 @@ class PlanRun:
         self._writes += "/leases" not in written.path and "/events" not in written.path
         if self._writes > MAX_WRITES:
             self.truth.broken("too-many-writes", f"{self._writes} writes, {written.method} {written.path} the last")
+        rebuilds.check(self, written.path)
         self._happened(f"{written.method} {written.path}")
 
     def _happened(self, line: str) -> None:

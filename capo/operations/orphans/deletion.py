@@ -38,7 +38,7 @@ from capo.operations.orphans.evidence import Evidence
 from capo.operations.orphans.findings import DELETABLE, Orphan
 from capo.operations.orphans.plan import Plan, Planned
 from capo.operations.orphans.usage import ResourceKey
-from controllers.openstackcluster import deletion_blockers
+from capo.parts import ROUTER_INTERFACES
 
 LIMIT_S: Final = 300.0
 """How long a resource may take to disappear, or to become free of what was deleted before."""
@@ -302,7 +302,7 @@ def _delete_router(cloud: Cloud, router_id: str) -> None:
     params = {"device_id": router_id}
     for body in cloud.list_all("network", "/ports", "ports", params=params):
         for subnet_id in sorted(Port(body).subnet_ids):
-            if Port(body).device_owner in deletion_blockers.ROUTER_INTERFACES:
+            if Port(body).device_owner in ROUTER_INTERFACES:
                 router.remove_interface(cloud, router_id, subnet_id)
     router.delete(cloud, router_id)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from capo import names
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, SECRET
-from capo.openstack import lookup_threads
 from controllers.openstackcluster.tests.environment import (
     BALANCER,
     BALANCER_PATH,
@@ -19,7 +17,6 @@ from controllers.openstackcluster.tests.environment import (
 )
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from controllers.openstackcluster.tests.test_dual_stack import DUAL, DUAL_V6_FIRST, ONLY_V6
-from controllers.openstackmachine.controller import MachineController
 from environments import objects
 from environments.in_memory import killed_at_write
 
@@ -27,12 +24,16 @@ DELETE = "DELETE /v2.0/lbaas/loadbalancers/"
 RESTRICTED = {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}}}
 
 
-@pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterEnvironment]:
-    """Yield an environment that has the controller of machines, too."""
-    monkeypatch.setattr(lookup_threads, "in_thread", lambda work: work())
-    with ClusterEnvironment(MachineController) as made:
-        yield made
+def join(fleet: ClusterEnvironment) -> None:
+    """Create a control plane machine, and wait until it is a member."""
+    fleet.patch(CLUSTER, CLUSTER_NAME, {"status": {"initialization": {"infrastructureProvisioned": True}}})
+    fleet.apply(SECRET, objects.bootstrap())
+    machine = objects.machine("one", CLUSTER_NAME, is_control_plane=True)
+    fleet.apply(MACHINE, machine)
+    owner = {**machine, "metadata": fleet.get(MACHINE, "one")["metadata"]}
+    fleet.apply(OPENSTACK_MACHINE, objects.openstack_machine("one", CLUSTER_NAME, is_control_plane=True, owner=owner))
+    fleet.settle(for_s=120)
+    assert fleet.one("members")
 
 
 def fail(world: ClusterEnvironment) -> str:
@@ -92,13 +93,7 @@ def test_a_load_balancer_of_ovn_is_rebuilt_too(world: ClusterEnvironment) -> Non
 
 def test_the_control_plane_joins_a_rebuilt_load_balancer(fleet: ClusterEnvironment) -> None:
     fleet.up(**MANAGED, **BALANCER, **GROUPS)
-    fleet.patch(CLUSTER, CLUSTER_NAME, {"status": {"initialization": {"infrastructureProvisioned": True}}})
-    fleet.apply(SECRET, objects.bootstrap())
-    machine = objects.machine("one", CLUSTER_NAME, is_control_plane=True)
-    fleet.apply(MACHINE, machine)
-    owner = {**machine, "metadata": fleet.get(MACHINE, "one")["metadata"]}
-    fleet.apply(OPENSTACK_MACHINE, objects.openstack_machine("one", CLUSTER_NAME, is_control_plane=True, owner=owner))
-    fleet.settle(for_s=120)
+    join(fleet)
     before = fleet.one("members")
 
     ask(fleet, fail(fleet))

@@ -67,3 +67,22 @@ def test_a_machine_wakes_a_cluster_that_waits_for_it_to_go(is_deleting: bool, ex
 
     assert list(routes.keys_for_member(machine, made)) == expected
     assert list(routes.keys_for_member({"metadata": {"name": "m", "namespace": NAMESPACE}}, made)) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown", "expected"),
+    [
+        ({names.CONTROL_PLANE_LABEL: ""}, conditions(LoadBalancerReady="False"), ME),
+        ({names.CONTROL_PLANE_LABEL: ""}, conditions(LoadBalancerReady="True"), []),
+        ({names.CONTROL_PLANE_LABEL: ""}, conditions(Ready="False"), []),
+        ({}, conditions(LoadBalancerReady="False"), []),
+    ],
+    ids=["may have joined", "nothing waits", "no load balancer", "a worker"],
+)
+def test_machine_wakes_a_cluster_whose_load_balancer_waits_for_it(
+    labels: dict[str, str], shown: list[dict[str, Any]], expected: list[Any]
+) -> None:
+    labels = {names.CLUSTER_NAME_LABEL: CLUSTER_NAME, **labels}
+    machine = {"metadata": {"name": "m", "namespace": NAMESPACE, "labels": labels}}
+
+    assert list(routes.keys_for_joined(machine, store(conditions=shown))) == expected
