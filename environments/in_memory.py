@@ -1,4 +1,4 @@
-"""A test environment for controllers: the real engine and OpenStack layer, a simulated cloud, a fake clock.
+"""A test environment for controllers: the real engine and OpenStack layer over HTTP, a simulated cloud, a fake clock.
 
 Kubernetes is :class:`FakeKube`. Nothing sleeps: when nothing is due, time jumps to the next due action. Usage::
 
@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import base64
 import collections
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 from unittest import mock
 
 from capo.engine import conditions
@@ -31,13 +30,10 @@ from capo.json_types import Json
 from capo.kube.errors import Conflict
 from capo.kube.kinds import SECRET, Key, Kind
 from capo.openstack.clouds import Clouds
-from capo.openstack.connections import AnswerMemory, BoundedAdapter, Limits
 from capo.openstack.list_poller import ListPoller
 from capo.openstack.poller_pool import Site
-from capo.openstack.transport import HttpSession
 from capo.settings import Settings
 from capo.simulator.cloud import Cloud as SimulatedCloud
-from capo.simulator.in_process import Adapter, InProcessSimulator
 from capo.simulator.octavia import service as octavia
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, everything
@@ -61,30 +57,13 @@ class ManualClouds(Clouds):
         self.pollers.append(poller)
 
 
-class InProcessAdapter(Adapter, BoundedAdapter):
-    """Reaches the simulators of this process without a connection, within the manager's limits."""
-
-
-class InProcessSession(HttpSession):
-    """The manager's session with such an adapter."""
-
-    def __init__(self, context: ssl.SSLContext, limits: Limits, shares: AnswerMemory, **more: Any) -> None:
-        super().__init__(context, limits, shares, **more)
-        self.mount("http://", InProcessAdapter(context, limits, shares))
-
-
 class InMemoryEnvironment:
     """One manager, one API server, one cloud.
-
-    Attributes:
-        has_sockets: whether the cloud serves by a socket: for clients without :class:`InProcessSession`.
 
     Args:
         factories: called with the identities; each returns a controller.
         settings: of the manager.
     """
-
-    has_sockets: ClassVar[bool] = False
 
     def __init__(self, *factories: Factory, settings: Settings | None = None) -> None:
         self.clock = FakeClock(float(int(time.time())))
@@ -93,8 +72,7 @@ class InMemoryEnvironment:
         self.settings = settings or Settings()
         self.unwatched: set[Kind] = set()
         self._factories = factories
-        kind = Simulator if self.has_sockets else InProcessSimulator
-        self.simulator = kind.start(SimulatedCloud(clock=self.clock.now))
+        self.simulator = Simulator.start(SimulatedCloud(clock=self.clock.now))
         self.member = Client(self.simulator)
         self.cloud = self.simulator.cloud
         self.cloud.counter.reset()
@@ -115,7 +93,7 @@ class InMemoryEnvironment:
         self._kinds: set[Kind] = set()
         deps = Dependencies(self.kube, self.store, self.events, self.clock, self.settings)  # type: ignore[arg-type]
         self.deps = deps
-        self.clouds = ManualClouds(self.clock, self._wake, session_kind=InProcessSession)
+        self.clouds = ManualClouds(self.clock, self._wake)
         identities = CredentialsCache(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
         made = [make(identities, deps) for make in self._factories]
         # Controllers of objects without resources in the cloud are reconcilers of their own.

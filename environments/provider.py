@@ -36,8 +36,6 @@ class ProviderEnvironment(InMemoryEnvironment):
         patience_s: the manager's timeout of an answer, in real time.
     """
 
-    has_sockets = True
-
     factories: ClassVar[tuple[Factory, ...]] = (
         ClusterController,
         MachineController,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from aiohttp import web
 
@@ -44,23 +44,19 @@ class Simulator:
         self._folder = tempfile.TemporaryDirectory(prefix="capo-simulator-")
 
     @classmethod
-    def start(cls, cloud: Cloud | None = None, *, port: int = 0) -> Self:
+    def start(cls, cloud: Cloud | None = None, *, port: int = 0) -> Simulator:
         """Start a simulator with a seeded cloud; a given unseeded cloud is seeded."""
         simulator = cls(services.new_cloud(cloud), port=port)
-        simulator.url = simulator._begin()
+        simulator._thread.start()
+        try:
+            simulator.url = simulator._ready.result(START_LIMIT_S)
+        except OSError:
+            simulator._thread.join()
+            simulator._folder.cleanup()
+            raise
         simulator.clouds_yaml = Path(simulator._folder.name) / "clouds.yaml"
         write_clouds_yaml(simulator.cloud, simulator.url, simulator.clouds_yaml)
         return simulator
-
-    def _begin(self) -> str:
-        """Start serving and return the URL."""
-        self._thread.start()
-        try:
-            return self._ready.result(START_LIMIT_S)
-        except OSError:
-            self._thread.join()
-            self._folder.cleanup()
-            raise
 
     def call(self, function: Callable[[], T]) -> T:
         """Run a function in the simulator's thread and return its result."""

@@ -12,7 +12,6 @@ import pytest
 import requests
 
 from capo.simulator.clouds import clouds_document
-from capo.simulator.in_process import Adapter
 from capo.simulator.simulator import Simulator
 
 TIME_LIMIT_S = 60.0
@@ -56,7 +55,6 @@ class Client:
         self.url = simulator.url
         self.session = requests.Session()
         self.session.trust_env = False
-        self.session.mount("http://", Adapter())
         entry = auth or clouds_document(simulator.cloud, simulator.url)["clouds"][cloud]["auth"]
         self.answer = self.session.post(
             f"{entry['auth_url']}/auth/tokens", json=credentials(entry), timeout=TIME_LIMIT_S

@@ -67,8 +67,6 @@ class OperatorsKube(FakeKube):
 class AdoptionEnvironment(InMemoryEnvironment):
     """One project, one management cluster at a time."""
 
-    has_sockets = True  # the commands use sessions of their own
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._plans = 0
