@@ -40,7 +40,7 @@ def of(kind: str) -> Iterator[str]:
 
 
 def _listed(field: str) -> Callable[[Body], list[str]]:
-    return lambda body: [each["id"] for each in body.get(field) or () if each.get("id")]
+    return lambda body: _ids(body.get(field), "id")
 
 
 def _network(body: Body) -> list[str]:
@@ -52,12 +52,17 @@ def _router(interface: Body) -> list[str]:
 
 
 def _subnets(interface: Body) -> list[str]:
-    addresses = interface.get("fixed_ips") or () if _connects(interface) else ()
-    return [each["subnet_id"] for each in addresses if each.get("subnet_id")]
+    return _ids(interface.get("fixed_ips"), "subnet_id") if _connects(interface) else []
 
 
 def _connects(port: Body) -> bool:
     return port.get("device_owner") in ROUTER_INTERFACES
+
+
+def _ids(parts: Any, key: str) -> list[str]:
+    """Return the ids in a list of an answer; what has another type is left out."""
+    found = parts if isinstance(parts, list | tuple) else ()
+    return [known for part in found if isinstance(part, Mapping) for known in _known(part.get(key))]
 
 
 def _known(resource_id: Any) -> list[str]:

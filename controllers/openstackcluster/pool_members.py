@@ -6,9 +6,11 @@ The machines create their members themselves; here only the pools are compared w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from api.v1beta2 import OpenStackMachine
 from capo.contract import machines
+from capo.engine.store import Index
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.ledger import Ledger
@@ -26,16 +28,23 @@ def missing(scope: ClusterScope) -> tuple[str, ...]:
     Raises:
         NotYetObserved: a pool is being listed.
     """
-    store = scope.context.deps.store
-    found = store.by_label(OPENSTACK_MACHINE, scope.namespace, CLUSTER_NAME_LABEL, scope.cluster_name)
-    joined = [
-        each for each in found if machines.is_control_plane(each) and not each["metadata"].get("deletionTimestamp")
-    ]
+    found = scope.context.deps.store.find(_CONTROL_PLANES, (scope.namespace, scope.cluster_name))
+    joined = [each for each in found if not each["metadata"].get("deletionTimestamp")]
     if not joined:
         return ()
     ids = {port: scope.context.ledger.id_of(roles.pool(port)) for port in endpoint_policy.ports(scope.cluster.spec)}
     pools = {port: Pool(scope.cloud_view.get("pool", pool_id)) for port, pool_id in ids.items() if pool_id}
     return tuple(sorted(each["metadata"]["name"] for each in joined if any(_lacks(scope, each, pools))))
+
+
+def _cluster(machine: Object) -> list[tuple[str, str]]:
+    metadata = machine["metadata"]
+    name = (metadata.get("labels") or {}).get(CLUSTER_NAME_LABEL)
+    return [(metadata["namespace"], name)] if name and machines.is_control_plane(machine) else []
+
+
+_CONTROL_PLANES: Final = Index(OPENSTACK_MACHINE, _cluster)
+"""Finds the control plane machines of a cluster: it may have a thousand others."""
 
 
 def _lacks(scope: ClusterScope, machine: Object, pools: dict[int, Pool]) -> Iterator[bool]:
