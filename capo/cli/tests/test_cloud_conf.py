@@ -185,6 +185,10 @@ def test_the_options_have_the_name_that_the_cluster_is_given(
     assert "--cluster-name=prod-7\n" in capsys.readouterr().err
 
 
+REORDERED = "a\u202eb"
+"""A terminal shows its characters in another order."""
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -195,7 +199,7 @@ def test_the_options_have_the_name_that_the_cluster_is_given(
         ),
         pytest.param({"status": {}}, "has no subnet in its status yet", id="no network yet"),
         pytest.param({"entry": {"auth": {**AUTH, "password": "a\nb"}}}, "has a line break", id="a line break"),
-        pytest.param({"entry": {"auth": {**AUTH, "password": "a\u202eb"}}}, "does not see", id="a bidirectional mark"),
+        pytest.param({"entry": {"auth": {**AUTH, "password": REORDERED}}}, "does not see", id="a bidirectional mark"),
         pytest.param({"entry": {"auth": {**AUTH, "username": "a\u200bb"}}}, "of username has", id="no width"),
         pytest.param({"entry": {"auth": {}}}, "auth_url is missing", id="no credentials"),
     ],
