@@ -68,8 +68,11 @@ class Terminal:
         (bin_folder / "capo").write_text(
             f'#!/bin/sh\nPYTHONPATH="{self.checkout}" exec {sys.executable} -m capo "$@"\n'
         )
-        # Advisories depend on the day and on the network, so the audit of a release passes here.
-        (bin_folder / "python").write_text(f'#!/bin/sh\n[ "$*" = "-m tools.audit" ] || exec {sys.executable} "$@"\n')
+        # Advisories, and what builds the wheel, depend on the day and the network: both parts of a release pass here.
+        (bin_folder / "python").write_text(
+            '#!/bin/sh\ncase "$*" in "-m tools.audit" | "-m tools.image wheel") exit ;; esac\n'
+            f'exec {sys.executable} "$@"\n'
+        )
         for name in ("capo", "python"):
             (bin_folder / name).chmod(0o755)
         (self.checkout / ".venv" / ".installed").touch()
