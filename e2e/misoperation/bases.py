@@ -110,7 +110,7 @@ CLUSTER: Final[Json] = {
     "controlPlaneAvailabilityZones": ["az1"],
     "failureDomains": [{"name": "az1", "subnets": [SUBNET]}],
     "bastion": BASTION,
-    "workloadLeftovers": {"policy": "Report", "clusterName": "default.shop"},
+    "workloadLeftovers": {"policy": "Report", "clusterName": "shop"},
 }
 OPENSTACK_SERVER: Final[Json] = SERVER | {
     "identityRef": IDENTITY,
