@@ -70,7 +70,11 @@ def test_an_update_of_an_environment_that_did_not_end_leaves_no_stamp(clone: Pat
 
 @pytest.mark.parametrize(
     ("target", "step"),
-    [("release", "release"), ("image", "-m tools.image build"), ("image-multi-arch", "-m tools.image multi-arch")],
+    [
+        ("release", "-m tools.image wheel"),
+        ("image", "-m tools.image build"),
+        ("image-multi-arch", "-m tools.image multi-arch"),
+    ],
 )
 def test_what_is_released_is_built_only_after_a_green_audit(clone: Path, target: str, step: str) -> None:
     (clone / "vulnerable").touch()
