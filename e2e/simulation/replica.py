@@ -96,7 +96,7 @@ class Replica:
 
 def track_actors() -> None:
     """Record in each task the object that it reconciles, during the reconcile."""
-    reconcile = reconciler.Reconciler.reconcile
+    reconcile, run = reconciler.Reconciler.reconcile, reconciler.Reconciler._pass
 
     def tracked(self: Any, key: Key) -> Result:
         task = primitives.scheduler().current
@@ -111,7 +111,15 @@ def track_actors() -> None:
         finally:
             task.actor = None
 
+    def with_object(self: Any, key: Key, writer: Any) -> Result:
+        # It may have been created, or replaced by another one of its name, since the reconcile began.
+        task, host = primitives.scheduler().current, self.deps.kube.connection.server.removeprefix("http://")
+        assert task is not None
+        task.actor = Actor(_endpoint(host), key, writer.obj["metadata"]["uid"])
+        return run(self, key, writer)
+
     reconciler.Reconciler.reconcile = tracked  # type: ignore[method-assign]
+    reconciler.Reconciler._pass = with_object  # type: ignore[method-assign]
 
 
 def _endpoint(host: str) -> Endpoint:
